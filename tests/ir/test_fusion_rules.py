@@ -49,6 +49,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "reads buffers": lambda: (lambda x: tj.lax.fori_loop(0, 3, lambda i, s: s @ x, np.exp(x)), X),
     "reads what is changed": lambda: (first_row_changed, X),
     "exchanges": lambda: (elements_exchanged, LONG),
+    "row by row": lambda: (lambda x: np.fft.rfft(x), np.random.default_rng(0).normal(size=(3, 64))),
     "too many operations": lambda: (many_operations, X),
     "element by element": lambda: (lambda x: np.sin(np.exp(x)) * 2, X),
     "second product": lambda: (lambda x: (x @ W) + np.maximum(x @ x, 1), X),

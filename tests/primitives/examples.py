@@ -17,6 +17,7 @@ from tracejit.primitives import (
     arithmetic,
     bits,
     branch,
+    butterflies,
     comparison,
     complex_numbers,
     contraction,
@@ -27,6 +28,7 @@ from tracejit.primitives import (
     custom,
     elementwise,
     float_parts,
+    fourier,
     hypergeometric,
     indexing,
     integers,
@@ -47,6 +49,7 @@ from tracejit.primitives import (
     while_loop,
     windows,
 )
+from tracejit.support.dtypes import complex_dtype
 from tracejit.tracer.stage import stage
 
 FLOATS = ("f2", "f4", "f8")
@@ -95,6 +98,17 @@ class Matrix(Array):
         rows, columns = self.shape[-2:]
         heavy = self.diagonal * np.eye(rows, columns) * np.arange(1, rows + 1)[:, None]
         return super().make(rng, dtype) + heavy.astype(dtype)
+
+
+@frozen
+class Table(Array):
+    """What a Fourier transform multiplies by: always the same numbers.  kind, n: of `fft_table`."""
+
+    kind: str = "fft"
+    n: int = 12
+
+    def make(self, rng: np.random.Generator, dtype: str) -> np.ndarray[Any, Any]:
+        return fourier.fft_table(self.kind, self.n, str(complex_dtype(np.dtype(dtype)))).copy()
 
 
 @frozen
@@ -454,6 +468,37 @@ def _decompositions() -> dict[str, list[Example]]:
     }
 
 
+def _fourier() -> dict[str, list[Example]]:
+    """Lengths of one pass and of several, even and odd ones, and a prime that is a convolution."""
+
+    def example(kind: str, shape: tuple[int, ...], axis: int, n: int, scale: float = 1.0) -> Example:
+        table = Table(kind=kind, n=n)
+        dtypes = ("f8", "f4") if kind == "rfft" else ("c16", "c8")
+        return Example(fourier.FFT(kind, n, axis, scale), (Array(shape), table), dtypes, "sum")
+
+    def passes(shape: tuple[int, ...], *parameters: Any) -> Example:
+        x, dtypes = Array((2, 6, 3)), ("c16", "c8")
+        return Example(
+            butterflies.Butterflies(*parameters[:3], shape, *parameters[3:]), (x, Table(n=60)), dtypes, "sum"
+        )
+
+    return {
+        "fft": [
+            example("fft", (2, 12, 3), 1, 12, 0.5),
+            example("ifft", (40,), 0, 40),
+            example("fft", (17, 2), 0, 17),
+            *[example("rfft", (2, n), 1, n) for n in (1, 2, 9, 24)],
+            *[example("irfft", (n // 2 + 1, 2), 0, n, 1 / n) for n in (1, 2, 9, 24)],
+        ],
+        "butterflies": [
+            passes((12, 3), 3, 1, -1, 0, 0.5),
+            passes((2, 2, 3, 3), 2, 1, 1),
+            passes((2, 6, 3, 2), 3, 1, 1, 0, 1.0, 1),
+            passes((36,), 1, 1, -1),
+        ],
+    }
+
+
 def _custom() -> dict[str, list[Example]]:
     def checkpoint(dtype: np.dtype[Any]) -> Primitive:
         a = ShapedArray((4,), dtype)
@@ -556,6 +601,7 @@ def _random() -> dict[str, list[Example]]:
 
 
 CONSTANT = {
+    "butterflies": {1}, "fft": {1},
     "expn": {0}, "hyp1f1": {0, 1}, "hyp2f1": {0, 1, 2},
     "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1},
     "zeta": {0},
@@ -578,6 +624,7 @@ EXAMPLES: dict[str, list[Example]] = {
     **_windows(),
     **_control_flow(),
     **_decompositions(),
+    **_fourier(),
     "sort": [
         Example(sorting.Sort(0), (Array((5,), distinct=True),), ALL),
         *[Example(sorting.Sort(a), (Array(distinct=True), Array()), ("f8", "i4")) for a in (0, 1)],

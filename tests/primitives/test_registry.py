@@ -538,7 +538,7 @@ LINEAR = {
     "div", "dot_general", "dynamic_slice", "dynamic_update_slice", "expm_frechet", "gather", "loop",
     "mul", "neg", "pad", "reduce_precision", "reduce_sum", "reshape", "scatter", "select",
     "slice", "stop_gradient", "sub", "transpose", "triangular_solve", "update_slice",
-    "complex", "conj", "conv_general_dilated", "imag", "real", "window_sum", "windows",
+    "butterflies", "complex", "conj", "conv_general_dilated", "fft", "imag", "real", "window_sum", "windows",
 }  # fmt: skip
 """Primitives that are linear in some operand: those a linear program may consist of."""
 

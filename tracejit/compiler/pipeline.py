@@ -73,7 +73,7 @@ def _forms(jaxpr: Jaxpr, c: Compilation) -> tuple[list[FormEquation], list[Atom]
 
 def _fused(lowered: tuple[list[FormEquation], list[Atom]], c: Compilation) -> tuple[Fusion, list[Atom]]:
     equations, outputs = lowered
-    fusion = fuse(equations, outputs, inline=c.inline)
+    fusion = fuse(equations, outputs, inline=c.inline, rows=bool(c.target.vector_bits) and not c.target.grid)
     c.log.groups += fusion.groups
     c.log.refusals += fusion.refusals
     return fusion, outputs

@@ -26,6 +26,7 @@ __all__ = [
     "Contract",
     "Environment",
     "Expand",
+    "FanOut",
     "Form",
     "FormBuilder",
     "FormOf",
@@ -128,6 +129,21 @@ class Scatter:
 
 
 @frozen(eq=False)
+class FanOut:
+    """Several elements of the result at a time: `body(i)` gives, for i in `region`, all those along some axes.
+
+    The result has the elements of `view`, row-major, under the shape `domain`.  `view` is `region` with further axes
+    of a few elements, which are numbered in `axes`; what the body gives is in the order of these axes.
+    """
+
+    domain: Shape
+    region: Shape
+    view: Shape
+    axes: tuple[int, ...]
+    body: Lambda
+
+
+@frozen(eq=False)
 class Piece:
     """A box of the domain, `lower <= i < upper` per axis, and its body."""
 
@@ -191,7 +207,7 @@ class Expand:
     function: Callable[..., Any]
 
 
-Form: TypeAlias = Map | Reduce | Contract | Scan | Update | Scatter | Piecewise | Loop | LibraryCall | Expand
+Form: TypeAlias = Map | Reduce | Contract | Scan | Update | Scatter | FanOut | Piecewise | Loop | LibraryCall | Expand
 
 
 class Operand:
@@ -284,6 +300,13 @@ class FormBuilder:
 
     def map(self, domain: Shape, function: Callable[[tuple[Value, ...]], Any]) -> Map:
         return Map(domain, self.body(len(domain), function))
+
+    def fan_out(
+        self, domain: Shape, view: Shape, axes: Sequence[int], function: Callable[[tuple[Value, ...]], Any]
+    ) -> FanOut:
+        """The elements along `axes` of `view` at each index along the others."""
+        region = tuple([n for d, n in enumerate(view) if d not in axes])
+        return FanOut(domain, region, tuple(view), tuple(axes), self.body(len(region), function))
 
     def reduce(
         self,

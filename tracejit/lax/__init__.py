@@ -17,6 +17,7 @@ from tracejit.lax.complex_numbers import *  # noqa: F403
 from tracejit.lax.control import *  # noqa: F403
 from tracejit.lax.convolution import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
+from tracejit.lax.fourier import *  # noqa: F403
 from tracejit.lax.gathering import *  # noqa: F403
 from tracejit.lax.padding import padtype_to_pads as padtype_to_pads
 from tracejit.lax.products import *  # noqa: F403
@@ -61,9 +62,9 @@ def _with_own_results(function: Callable[..., Any]) -> Callable[..., Any]:
 globals().update({
     _name: _with_own_results(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__ in ("tracejit.lax.arrays", "tracejit.lax.bits",
-    "tracejit.lax.complex_numbers", "tracejit.lax.convolution", "tracejit.lax.elementwise", "tracejit.lax.gathering",
-    "tracejit.lax.products", "tracejit.lax.reductions", "tracejit.lax.shapes", "tracejit.lax.sorting",
-    "tracejit.lax.special", "tracejit.lax.windows")
+    "tracejit.lax.complex_numbers", "tracejit.lax.convolution", "tracejit.lax.elementwise", "tracejit.lax.fourier",
+    "tracejit.lax.gathering", "tracejit.lax.products", "tracejit.lax.reductions", "tracejit.lax.shapes",
+    "tracejit.lax.sorting", "tracejit.lax.special", "tracejit.lax.windows")
 })  # fmt: skip
 for _name in linalg.__all__:
     setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))

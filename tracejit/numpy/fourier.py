@@ -1,13 +1,10 @@
 """Discrete Fourier transforms, by the names of `numpy.fft`.
 
-A transform of n = a b numbers is b transforms of a, n products, and a transforms of b (Cooley and Tukey 1965), down to
-few numbers, of which it is a product with a matrix; a large prime n is a convolution of a length that is a power of
-two (Bluestein 1970).  Everything is products of arrays, so derivatives, batches and backends are theirs.
+What is computed is in `primitives/fourier.py`; here are axes, lengths, norms and dtypes.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,11 +14,11 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, static_int
 from tracejit.numpy.joining import roll
 from tracejit.numpy.promotion import aval, to_dtype
-from tracejit.numpy.shaping import array_of, moveaxis
+from tracejit.numpy.shaping import array_of
 from tracejit.primitives import shape as p
-from tracejit.primitives.complex_numbers import conj, real
-from tracejit.primitives.contraction import dot_general
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.elementwise import zero_like
+from tracejit.primitives.fourier import fft as transformed
 from tracejit.support.dtypes import complex_dtype, real_dtype
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.tables import FUNCTIONS
@@ -31,85 +28,16 @@ __all__ = [
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
-_DIRECT = 16  # numbers up to which a transform is one product with a matrix, if they have no smaller factors
-_PRIME = 200  # the same for primes: above this a convolution is faster
-
 
 # -- one axis ----------------------------------------------------------------------------------------------------------
-@functools.cache
-def _roots(n: int, sign: int) -> np.ndarray[Any, Any]:
-    """exp(sign 2 pi i k / n) for k from 0 to n - 1, exact on the axes and diagonals."""
-    angle = 2 * np.pi * np.arange(n) / n
-    found = np.cos(angle) + sign * 1j * np.sin(angle)
-    eighth = 8 * np.arange(n) % n == 0
-    turns = (8 * np.arange(n) // n)[eighth]
-    half = np.sqrt(0.5)
-    exact = np.array([1, half + half * 1j, 1j, -half + half * 1j, -1, -half - half * 1j, -1j, half - half * 1j])
-    found[eighth] = exact[turns] if sign > 0 else exact[turns].conj()
-    return found
-
-
-def _powers(n: int, rows: int, columns: int, sign: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """exp(sign 2 pi i j k / n) for row j and column k."""
-    return _roots(n, sign)[np.outer(np.arange(rows), np.arange(columns)) % n].astype(dtype)
-
-
-def _factor(n: int) -> int:
-    """The number to go by: the greatest factor up to `_DIRECT`, else the least prime factor."""
-    for a in range(_DIRECT, 1, -1):
-        if n % a == 0:
-            return a
-    return next((a for a in range(_DIRECT + 1, int(n**0.5) + 1) if n % a == 0), n)
-
-
-def _transform(x: ArrayLike, sign: int) -> Result:
-    """The transform along the last axis, not scaled.   x: complex[*s, n], n known -> complex[*s, n]"""
-    have = aval(x)
-    *outer, n = have.shape
-    n = int(n)
-    if n == 1:
-        return x
-    a = _factor(n)
-    rank = len(outer)
-    if a == n and n > _PRIME:
-        return _by_convolution(x, sign)
-    if a == n:
-        return dot_general(x, _powers(n, n, n, sign, have.dtype), ((rank,), (0,)))
-    b = n // a
-    # row j1 b + j2 of the numbers goes to k1 + a k2 of the result
-    parts = p.reshape(x, (*outer, a, b))
-    first = dot_general(parts, _powers(a, a, a, sign, have.dtype), ((rank,), (0,)))  # [*s, b, a]
-    turned = u.multiply(first, _powers(n, b, a, sign, have.dtype))
-    order = (*range(rank), rank + 1, rank)
-    rest = _transform(p.transpose(turned, order), sign)  # [*s, a, b]
-    return p.reshape(p.transpose(rest, order), (*outer, n))
-
-
-def _by_convolution(x: ArrayLike, sign: int) -> Result:
-    """Of a prime number of elements: with j k = (j**2 + k**2 - (k - j)**2) / 2 it is a convolution with a chirp."""
-    have = aval(x)
-    *outer, n = have.shape
-    n = int(n)
-    m = 1 << (2 * n - 2).bit_length()
-    squares = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
-    chirp = _roots(2 * n, sign)[squares]
-    around = np.zeros(m, complex)
-    around[:n] = chirp.conj()
-    around[m - n + 1 :] = chirp[:0:-1].conj()
-    spectrum = (np.fft.fft(around) / m).astype(have.dtype)  # a constant of the program
-    wide = _resized(u.multiply(x, chirp.astype(have.dtype)), m)
-    found = _transform(u.multiply(_transform(wide, -1), spectrum), 1)
-    cut = p.slice_array(found, (0,) * (len(outer) + 1), (*outer, n))
-    return u.multiply(cut, chirp.astype(have.dtype))
-
-
-def _resized(x: ArrayLike, n: int) -> Result:
-    """The last axis cut to n elements, or with zeros behind it."""
-    *outer, have = aval(x).shape
+def _resized(x: ArrayLike, n: int, axis: int) -> Result:
+    """An axis cut to n elements, or with zeros behind it."""
+    shape = aval(x).shape
+    have, none = shape[axis], (0,) * len(shape)
     if have > n:
-        return p.slice_array(x, (0,) * (len(outer) + 1), (*outer, n))
+        return p.slice_array(x, none, tuple([n if d == axis else m for d, m in enumerate(shape)]))
     if have < n:
-        return p.pad(x, zero_like(x), (0,) * (len(outer) + 1), (*[0] * len(outer), n - have))
+        return p.pad(x, zero_like(x), none, tuple([n - have if d == axis else 0 for d in range(len(shape))]))
     return x
 
 
@@ -129,26 +57,24 @@ def _scale(name: str, n: int, norm: str | None, *, inverse: bool) -> float:
     return 1 / n if inverse == (norm != "forward") else 1.0
 
 
-def _scaled(x: ArrayLike, by: float) -> Result:
-    return x if by == 1.0 else u.multiply(x, real_dtype(aval(x).dtype).type(by))
+def _complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return complex_dtype(dtype if dtype.kind in "fc" else np.dtype(np.float64))
 
 
 def _complex(x: ArrayLike) -> Result:
     y = array_of(x)
-    dtype = aval(y).dtype
-    return to_dtype(y, complex_dtype(dtype if dtype.kind in "fc" else np.dtype(np.float64)))
+    return to_dtype(y, _complex_dtype(aval(y).dtype))
 
 
-def _along(name: str, a: ArrayLike, n: Any, axis: AxisLike, norm: str | None, *, inverse: bool) -> Result:
-    x = _complex(a)
+def _along(name: str, kind: str, x: ArrayLike, n: Any, axis: AxisLike, norm: str | None, *, inverse: bool) -> Result:
     rank = aval(x).ndim
     if not rank:
         raise reject(f"np.fft.{name} takes arrays, not numbers")
     k = axis_index(axis, rank)
-    last = moveaxis(x, k, -1)
-    count = _length(name, n, aval(last).shape[-1])
-    found = _transform(_resized(last, count), 1 if inverse else -1)
-    return moveaxis(_scaled(found, _scale(name, count, norm, inverse=inverse)), -1, k)
+    have = aval(x).shape[k]
+    count = _length(name, n, 2 * (int(have) - 1) if kind == "irfft" and n is None else have)
+    y = _resized(x, count // 2 + 1 if kind == "irfft" else count, k)
+    return transformed(y, kind, count, k, _scale(name, count, norm, inverse=inverse))
 
 
 def fft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
@@ -163,12 +89,12 @@ def fft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = Non
     >>> tj.jit(lambda x: np.fft.fft(x).real)(np.array([1.0, 2.0, 3.0, 4.0]))
     array([10., -2., -2., -2.])
     """
-    return _along("fft", a, n, axis, norm, inverse=False)
+    return _along("fft", "fft", _complex(a), n, axis, norm, inverse=False)
 
 
 def ifft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
     """The inverse of `fft`."""
-    return _along("ifft", a, n, axis, norm, inverse=True)
+    return _along("ifft", "ifft", _complex(a), n, axis, norm, inverse=True)
 
 
 def rfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
@@ -177,11 +103,9 @@ def rfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = No
     Raises: as `fft`; DtypeError for complex numbers.
     """
     x = array_of(a)
-    if aval(x).dtype.kind == "c":
-        x = real_only("rfft", x)
-    k = axis_index(axis, aval(x).ndim) if aval(x).ndim else 0
-    found = fft(x, n, axis, norm)
-    return moveaxis(_resized(moveaxis(found, k, -1), int(aval(found).shape[k]) // 2 + 1), -1, k)
+    dtype = aval(x).dtype
+    x = real_only("rfft", x) if dtype.kind == "c" else to_dtype(x, real_dtype(_complex_dtype(dtype)))
+    return _along("rfft", "rfft", x, n, axis, norm, inverse=False)
 
 
 def real_only(name: str, x: ArrayLike) -> Result:
@@ -191,22 +115,7 @@ def real_only(name: str, x: ArrayLike) -> Result:
 
 def irfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
     """The inverse of `rfft`: n real numbers, 2 (m - 1) of m unless it is given."""
-    x = _complex(a)
-    rank = aval(x).ndim
-    if not rank:
-        raise reject("np.fft.irfft takes arrays, not numbers")
-    k = axis_index(axis, rank)
-    last = moveaxis(x, k, -1)
-    count = _length("irfft", n, 2 * (int(aval(last).shape[-1]) - 1))
-    half = _resized(last, count // 2 + 1)
-    *outer, m = aval(half).shape
-    more = count - int(m)
-    if more:
-        at = (0,) * len(outer)
-        other = p.slice_array(half, (*at, 1), (*outer, more))
-        half = p.concatenate([half, conj(p.reverse(other, (len(outer),)))], len(outer))
-    found = real(_transform(half, 1))
-    return moveaxis(_scaled(found, _scale("irfft", count, norm, inverse=True)), -1, k)
+    return _along("irfft", "irfft", _complex(a), n, axis, norm, inverse=True)
 
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}

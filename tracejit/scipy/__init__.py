@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tracejit.scipy import linalg as linalg, signal as signal, special as special, stats as stats
+    from tracejit.scipy import fft as fft, linalg as linalg, signal as signal, special as special, stats as stats
 
-_MODULES = frozenset({"linalg", "signal", "special", "stats"})
+_MODULES = frozenset({"fft", "linalg", "signal", "special", "stats"})
 
 
 def __getattr__(name: str) -> Any:

@@ -5,12 +5,14 @@ The loops of each stored result are opened; its elements are demanded (`composer
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-from tracejit.ir.extents import Dim
-from tracejit.ir.forms import Scan, Scatter, Update
+from tracejit.ir.extents import Dim, prod
+from tracejit.ir.forms import FanOut, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.kernel import (
+    Alloc,
     Buffer,
     Const,
     Kernel,
@@ -42,11 +44,15 @@ __all__ = ["compose", "parameters_of"]
 def parameters_of(group: Group, layout_of: Callable[[Var], str]) -> tuple[dict[Var, Buffer], tuple[str, ...]]:
     """The buffers of what a group reads and stores, and the symbolic extents it uses."""
     buffers: dict[Var, Buffer] = {}
+    views = {v: e.form.view for e in group.equations if isinstance(e.form, FanOut) for v in e.outputs}
     symbols: set[str] = set()
     for n, var in enumerate(dict.fromkeys((*group.inputs, *group.outputs))):
         layout = "C" if var in group.outputs else layout_of(var)
         buffers[var] = Buffer(
-            f"{'out' if var in group.outputs else 'in'}{n}", kernel_dtype(var.aval.dtype), var.aval.shape, layout
+            f"{'out' if var in group.outputs else 'in'}{n}",
+            kernel_dtype(var.aval.dtype),
+            views.get(var, var.aval.shape),
+            layout,
         )
     for var in (*buffers, *(v for e in group.equations for v in e.outputs)):
         for n in var.aval.shape:
@@ -60,6 +66,7 @@ def compose(group: Group, name: str, layout_of: Callable[[Var], str]) -> tuple[K
     """The kernel of a group, unscheduled (every loop serial), and the buffer of each variable it reads or stores."""
     buffers, symbols = parameters_of(group, layout_of)
     composer = Composer(group, buffers, ELEMENTS)
+    _store_rows(composer)
     stored: set[FormEquation] = set()
     for var in group.outputs:
         equation = composer.producer[var]
@@ -90,6 +97,8 @@ def _store(c: Composer, var: Var) -> None:
             _store_scan(c, equation, equation.form)
         case Scatter():
             _store_scatter(c, var, equation, equation.form)
+        case FanOut():
+            _store_several(c, var, equation, equation.form)
         case _:
             shape = var.aval.shape
             few = is_few_columns(shape) and c.reduces and c.operations <= MANY
@@ -207,6 +216,58 @@ def _store_scatter(c: Composer, var: Var, e: FormEquation, form: Scatter) -> Non
         c.drive(c.run(form.combine.body, env, scope, e.inputs))
         value = value_of(env, form.combine.results[0])
     scope.statements.append(Store(buffer, tuple(target), value))
+
+
+def _store_rows(c: Composer) -> None:
+    """Values that are kept row by row, each in local memory; in that of one which is not read any more, if there is."""
+    equations = c.group.equations
+    kept = [n for n, e in enumerate(equations) if isinstance(e.form, FanOut) and e.outputs[0] not in c.group.outputs]
+    last: dict[Atom, int] = {}  # which equation is the last to read a value, by way of others of which none is kept
+    for n in range(len(equations) - 1, -1, -1):
+        e = equations[n]
+        read = n if n in kept else max([last.get(v, len(equations)) for v in e.outputs])
+        for a in e.inputs:
+            last[a] = max(last.get(a, 0), read)
+    free: list[tuple[Buffer, int]] = []
+    for n in kept:
+        e = equations[n]
+        assert isinstance(e.form, FanOut)
+        (var,) = e.outputs
+        size, dtype = prod(e.form.domain[1:]), kernel_dtype(var.aval.dtype)
+        row = next((b for b, until in free if until < n and b.dtype == dtype and b.shape == (size,)), None)
+        if row is None:
+            row = Buffer(f"row{n}", dtype, (size,), space="local")
+            lead, _ = c.open(c.root, e.form.region[0])
+            lead.statements.append(Alloc(row))
+        free = [(b, until) for b, until in free if b is not row]
+        free.append((row, last[var]))
+        _store_several(c, var, e, e.form, row)
+        c.rows[var] = row
+
+
+def _store_several(c: Composer, var: Var, e: FormEquation, form: FanOut, row: Buffer | None = None) -> None:
+    """The loops of a value of which several elements are made at a time; those of a row in local memory are closed."""
+    scope, first = c.open(c.root, form.region[0]) if form.region else (c.root, index_const(0))
+    lead, at = scope, [first] if form.region else []
+    for n in form.region[1:]:
+        scope, i = c.open(scope, n, f"@{var.id}")
+        at.append(i)
+    env: dict[Value, Operand] = dict(zip(form.body.params, at, strict=True))
+    c.location = e.location
+    c.drive(c.run(form.body.body, env, scope, e.inputs))
+    places = itertools.product(*[range(form.view[d]) for d in form.axes])  # type: ignore[arg-type]
+    stores: list[Statement] = []
+    for place, result in zip(places, form.body.results, strict=True):
+        fixed = dict(zip(form.axes, map(index_const, place), strict=True))
+        rest = iter(at)
+        index = tuple([fixed[d] if d in fixed else next(rest) for d in range(len(form.view))])
+        if row is None:
+            stores.append(Store(c.buffers[var], index, value_of(env, result)))
+        else:
+            stores.append(Store(row, (c.flat(scope, index[1:], form.view[1:]),), value_of(env, result)))
+    scope.statements += stores  # one after the other, what they store lies side by side
+    if row is not None:
+        c.close(lead)
 
 
 def _numbers_of(body: tuple[Statement, ...]) -> Iterator[str]:

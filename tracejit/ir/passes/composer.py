@@ -84,6 +84,7 @@ class Composer:
         self.cost: dict[Var, float] = {}
         self.made: dict[Var, list[_Made]] = {}
         self.locals = 0
+        self.rows: dict[Var, Buffer] = {}  # what is kept row by row of the outermost loop, flat
         self.ranges = IndexRanges()
         self.operations = sum(statement_count(e.form) for e in group.equations)
         self.reduces = any(isinstance(e.form, Reduce) for e in group.equations)
@@ -240,6 +241,9 @@ class Composer:
         equation = self.producer.get(atom)
         if equation is None:
             return self.load(self.buffers[atom], index, target, key)
+        row = self.rows.get(atom)
+        if row is not None:
+            return self.load(row, (self.flat(scope, index[1:], atom.aval.shape[1:]),), target, key)
         kept = self._kept_row(atom, index, target)
         if kept is not None:
             return self.load(kept, (self._row_index(target),), target, key)
@@ -254,6 +258,24 @@ class Composer:
         if self.cost[atom] >= KEEP_ROW_COST and target.index is not None and target.index in index:
             self.made.setdefault(atom, []).append(_Made(index, target, result))
         return result
+
+    def flat(self, scope: Scope, index: Sequence[Operand], shape: Sequence[Extent]) -> Operand:
+        """The place of an element in row-major order.  What is constant comes last, so that stores of one iteration at
+        several places differ in that alone.
+        """
+        found: Operand = index_const(0)
+        step: Extent = 1
+        fixed: Extent = 0
+        terms: list[tuple[Operand, Extent]] = []
+        for i, n in reversed(list(zip(index, shape, strict=True))):
+            if isinstance(i, Const):
+                fixed = fixed + i.value * step
+            else:
+                terms.append((i, step))
+            step = step * n
+        for i, by in reversed(terms):
+            found = self.op(scope, "add", (found, self.op(scope, "mul", (i, index_const(by)), "i64")), "i64")
+        return self.op(scope, "add", (found, index_const(fixed)), "i64")
 
     def load(self, buffer: Buffer, index: tuple[Operand, ...], target: Scope, key: Hashable) -> Operand:
         value = Value(buffer.dtype)

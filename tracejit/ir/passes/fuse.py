@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from tracejit.ir.extents import Shape, greatest_extent, prod
-from tracejit.ir.forms import Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
+from tracejit.ir.forms import FanOut, Form, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.passes.fusion_rules import Question, refusal
 from tracejit.ir.passes.group_order import in_order
@@ -27,6 +27,7 @@ __all__ = ["Fusion", "fuse"]
 CHEAP = 4.0  # vector adds: below this, computing again is cheaper than a store and a load
 MOST_PLACES = 16
 MOST_CHANGES = 8  # of one array, one after another, that are followed
+ROW = 1 << 15  # elements of a row that is kept in local memory
 SMALL_PART = 4  # an update replaces a small part of an array if that has so many times as many elements
 
 
@@ -83,9 +84,10 @@ class Fusion:
 class Fuser:
     """Groups of equations, merged one by one where the rules of fusion allow it."""
 
-    def __init__(self, equations: Sequence[FormEquation], outputs: Sequence[Atom], inline: bool) -> None:
+    def __init__(self, equations: Sequence[FormEquation], outputs: Sequence[Atom], inline: bool, rows: bool) -> None:
         self.equations = equations
         self.inline = inline
+        self.rows = rows
         self.program_outputs = {v for v in outputs if isinstance(v, Var)}
         described: dict[int, FormShape] = {}
         self.shapes = [
@@ -287,10 +289,42 @@ class Fuser:
     def scatters(self, made: Node) -> bool:
         return any(isinstance(self.equations[m].form, Scatter) for m in made.members)
 
+    def is_row(self, n: int, c: int, node: Node) -> bool:
+        """Whether a group reads of n, several elements of which are made at a time, in each iteration of its outermost
+        loop what one iteration of n's makes, and that is a few numbers.
+        """
+        form, space = self.equations[n].form, node.space
+        if not (isinstance(form, FanOut) and space and form.region and form.domain and node.product is None):
+            return False
+        lead, row = space[0], prod(form.domain[1:])
+        if lead == 1 if isinstance(lead, int) else False:
+            return False
+        if not (isinstance(row, int) and row <= ROW and same_space((lead, lead), (form.region[0], form.domain[0]))):
+            return False
+        if not all(isinstance(self.equations[m].form, (Map, Piecewise, FanOut)) for m in node.members):
+            return False
+        order, first = node.order[c], frozenset({0})
+        return all(
+            (at := access.at[0]) is not None and at[0] is not None and at[1:] == (1, 0) and order[at[0]] == first
+            for access in self.accesses(n, c)
+        )
+
+    def join_row(self, n: int, node: Node) -> None:
+        """What `join` does for a value that is kept row by row: it has loops of its own inside of the outermost one."""
+        inner = range(1, len(self.shapes[n].space))
+        node.order[n] = (frozenset({0}), *[frozenset({_INNER + node.loops + d}) for d in inner])
+        node.loops += len(node.order[n])
+        node.limit += self.shapes[n].operations
+        node.places[n] = frozenset({((0, 1, 0), *[((n, d), 1, 0) for d in inner])})
+
     def join(self, n: int, g: int) -> None:
         node = self.nodes[g]
         node.members.append(n)
         node.operations += self.shapes[n].operations
+        if isinstance(self.equations[n].form, FanOut):
+            self.join_row(n, node)
+            self.groups_of[n] = [g]
+            return
         node.order[n] = self.order_in(n, node)
         node.loops += len(node.order[n])
         own = len(self.shapes[n].space) - len(self.shapes[n].domain)
@@ -528,6 +562,11 @@ def _is_small_part(form: Update | Scatter) -> bool:
     )
 
 
-def fuse(equations: Sequence[FormEquation], outputs: Sequence[Atom], *, inline: bool = True) -> Fusion:
-    """Group equations into kernels.  With `inline=False` every equation is its own (for comparison and debugging)."""
-    return Fuser(equations, outputs, inline).run()
+def fuse(
+    equations: Sequence[FormEquation], outputs: Sequence[Atom], *, inline: bool = True, rows: bool = False
+) -> Fusion:
+    """Group equations into kernels.  With `inline=False` every equation is its own (for comparison and debugging).
+
+    rows: whether a kernel may keep a row of a value in local memory, which suits threads with caches and no grid.
+    """
+    return Fuser(equations, outputs, inline, rows).run()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tracejit.ir.extents import Extent, Shape, prod
-from tracejit.ir.forms import Contract, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
+from tracejit.ir.forms import Contract, FanOut, LibraryCall, Loop, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.passes.groups import MANY
 from tracejit.ir.passes.product import followers
 from tracejit.ir.passes.reads import Access
@@ -35,7 +35,9 @@ class Question:
     cheap: whether n is; product: whether it is a matrix product; operations: of the group with n.
     """
 
-    __slots__ = ("_places", "c", "cheap", "consumer", "cost", "form", "fuser", "group", "n", "operations", "product")
+    __slots__ = (
+        "_places", "_row", "c", "cheap", "consumer", "cost", "form", "fuser", "group", "n", "operations", "product"
+    )  # fmt: skip
 
     def __init__(self, fuser: Fuser, n: int, c: int, group: Node) -> None:
         self.fuser = fuser
@@ -49,6 +51,7 @@ class Question:
         self.product = fuser.tiles[n]
         self.operations = group.operations + fuser.shapes[n].operations
         self._places: int | None = None
+        self._row: bool | None = None
 
     @property
     def places(self) -> int:
@@ -95,6 +98,13 @@ class Question:
             and (self.cheap or self.places <= 1)
         )
 
+    @property
+    def row(self) -> bool:
+        """Whether n is stored row by row in local memory, by the outermost loop of the group, around what reads it."""
+        if self._row is None:
+            self._row = self.fuser.rows and self.fuser.is_row(self.n, self.c, self.group)
+        return self._row
+
     def computed_again(self) -> bool:
         """Whether that it is read at several places costs more than storing it."""
         return self.places > 1 and (isinstance(self.form, Reduce) or self.cost * (self.places - 1) > AGAIN_COST)
@@ -126,7 +136,7 @@ RULES = (
     Rule("off", lambda q: not q.fuser.inline, "fusion is off"),
     Rule(
         "always stored",
-        lambda q: isinstance(q.form, (Scan, Scatter, Update, Loop, LibraryCall)),
+        lambda q: isinstance(q.form, (Scan, Scatter, FanOut, Update, Loop, LibraryCall)) and not q.row,
         lambda q: f"a {_kind(q.form)} is stored",
     ),
     Rule(
@@ -144,6 +154,7 @@ RULES = (
         lambda q: q.fuser.exchanges(q.group, q.n),
         "two kernels each read an array of which the other changes a small part",
     ),
+    Rule("row by row", lambda q: q.row, None),
     Rule(
         "too many operations",
         lambda q: q.operations > (q.group.limit if q.cheap else q.group.limit - ROOM),

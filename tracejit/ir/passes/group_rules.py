@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tracejit.ir.forms import LibraryCall, Loop, Reduce, Scan, Scatter, Update
+from tracejit.ir.forms import FanOut, LibraryCall, Loop, Reduce, Scan, Scatter, Update
 from tracejit.ir.passes.groups import same_space
 from tracejit.support.nodes import frozen
 
@@ -86,6 +86,10 @@ class Prefix:
         """Whether it is a reduction to a number."""
         return isinstance(self.fuser.equations[self.n].form, Reduce) and not self.fuser.shapes[self.n].domain
 
+    def is_row(self) -> bool:
+        """Whether several elements of it are made at a time."""
+        return isinstance(self.fuser.equations[self.n].form, FanOut)
+
     def holds(self, *kinds: type) -> bool:
         """Whether a form of these kinds is in the group."""
         return any(isinstance(self.fuser.equations[m].form, kinds) for m in self.group.members)
@@ -123,7 +127,7 @@ MERGE_RULES: tuple[GroupRule[Pair], ...] = (
     GroupRule("waits", lambda q: q.waits(), "one needs what the other makes"),
     GroupRule(
         "whole arrays",
-        lambda q: q.holds(Loop, LibraryCall, Update),
+        lambda q: q.holds(Loop, LibraryCall, Update, FanOut),
         "one works on whole arrays, or changes one",
     ),
     GroupRule("scatter", lambda q: q.keeps_scatter_apart(), "one of them scatters"),
@@ -136,8 +140,13 @@ PREFIX_RULES: tuple[GroupRule[Prefix], ...] = (
     ),
     GroupRule("waits", lambda q: q.waits(), "another kernel needs it before"),
     GroupRule("product", lambda q: q.group.product is not None, "a matrix product runs tile by tile"),
+    GroupRule("row", lambda q: q.is_row(), "it would be kept in local memory, row by row"),
     GroupRule("number", lambda q: q.is_number(), "it is a number, and the kernel a loop"),
-    GroupRule("in order", lambda q: q.holds(Scan, Update, Scatter), "the kernel scans, updates or scatters"),
+    GroupRule(
+        "in order",
+        lambda q: q.holds(Scan, Update, Scatter, FanOut),
+        "the kernel scans, updates or scatters",
+    ),
     GroupRule("other loops", lambda q: not q.has_outer_loops(), "the loops of the kernel that reads it are others"),
     GroupRule("repeated", lambda q: q.repeated(), "the kernel that reads it computes elements more than once"),
 )

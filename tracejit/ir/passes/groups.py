@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.ir.extents import Extent, Shape, prod
-from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Update
+from tracejit.ir.forms import FanOut, Form, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.jaxpr import Atom, Var
 from tracejit.ir.kernel import (
     For,
@@ -64,7 +64,7 @@ class Group:
 def statement_count(form: Form) -> int:
     """How many statements the bodies of a form have."""
     match form:
-        case Map() | Reduce() | Scan() | Update() | Scatter():
+        case Map() | Reduce() | Scan() | Update() | Scatter() | FanOut():
             return len(form.body.body)
         case Piecewise():
             return sum(len(p.body.body) for p in form.pieces)

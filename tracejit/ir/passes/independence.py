@@ -2,11 +2,13 @@
 
 A loop index i is independent when every buffer written in the nest has an axis at which all its accesses have one and
 the same index expression, linear in i with a coefficient that is not zero, whose other terms do not change inside the
-nest.
+nest; or expressions that are numbers in a system of digits, i one of them: each coefficient is greater than what all
+smaller terms come to (`y[8 * i + 2 * k + j]` for a k known to be below 4 and a j below 2).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -170,6 +172,45 @@ def _separate(found: Sequence[Access], index: Value, defined: dict[Value, Statem
 def _axis_separates(forms: list[Linear], index: Value, defined: dict[Value, Statement]) -> bool:
     first = forms[0]
     others = [v for v, c in first.items() if v is not None and v is not index and str(c) != "0"]
-    if not _nonzero(first.get(index, 0)) or any(v in defined for v in others):
+    if not _nonzero(first.get(index, 0)):
         return False
-    return all(_same(first, form) for form in forms[1:])
+    if not any(v in defined for v in others) and all(_same(first, form) for form in forms[1:]):
+        return True
+    return _digits_separate(forms, index, defined)
+
+
+def _digits_separate(forms: list[Linear], index: Value, defined: dict[Value, Statement]) -> bool:
+    """Whether places are equal only where all loop indices in them are, and so are the constants: those of loops
+    over known ranges are digits, and the constants are one more.
+    """
+    constants: set[int] = set()
+    steps: dict[Value, int] = {}
+    for n, form in enumerate(forms):
+        terms = {v: c for v, c in form.items() if v is not None and str(c) != "0"}
+        if not all(isinstance(c, int) for c in (*terms.values(), form.get(None, 0))):
+            return False
+        if n and terms != steps:
+            return False
+        steps = terms  # type: ignore[assignment]
+        constants.add(form.get(None, 0))  # type: ignore[arg-type]
+    ordered = sorted(constants)
+    digits: list[tuple[int, int]] = []  # (the least step, the greatest sum of steps)
+    if len(ordered) > 1:
+        digits.append((min(b - a for a, b in itertools.pairwise(ordered)), ordered[-1] - ordered[0]))
+    for v, step in steps.items():
+        if v not in defined:
+            continue  # the same everywhere
+        loop = defined[v]
+        if not isinstance(loop, For) or loop.index is not v:
+            return False
+        lower, upper = (x.value if isinstance(x, Const) else None for x in (loop.lower, loop.upper))
+        if not (isinstance(lower, int) and isinstance(upper, int)):
+            return False
+        if upper - lower > 1:
+            digits.append((abs(step) * loop.step, abs(step) * (upper - 1 - lower)))
+    reached = 0
+    for step, most in sorted(digits):
+        if step <= reached:
+            return False
+        reached += most
+    return True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tracejit.ir.extents import Extent, Shape
-from tracejit.ir.forms import Form, Map, Piecewise, Reduce, Scan, Scatter, Update
+from tracejit.ir.forms import FanOut, Form, Map, Piecewise, Reduce, Scan, Scatter, Update
 from tracejit.ir.kernel import Const, If, Lambda, Op, Operand, Read, Value, blocks, operands_of, results_of, walk
 from tracejit.ir.passes.groups import form_cost
 from tracejit.support.nodes import define, frozen
@@ -111,7 +111,7 @@ def describe(form: Form) -> FormShape:
         case Update():
             bodies, space, domain = [form.body], form.region, form.domain
             add_accesses(form.start, reads)
-        case Scatter():
+        case Scatter() | FanOut():
             bodies, space, domain = [form.body], form.region, form.domain
         case _:
             pass

@@ -14,7 +14,7 @@ nothing left to do and is switched off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,13 +42,14 @@ __all__ = ["FunctionEmitter", "Module"]
 class Module:
     """The text of one LLVM module: functions, and the declarations they need.
 
-    writers: what writes a statement of a class.  together: writes two stores as one, and says whether it has.
+    writers: what writes a statement of a class.  together: writes the first of several stores to one buffer as one, and
+    says how many it has.
     """
 
     def __init__(
         self,
         writers: Mapping[type, Callable[[FunctionEmitter, Any], None]],
-        together: Callable[[FunctionEmitter, Store, Store], bool] = lambda *_: False,
+        together: Callable[[FunctionEmitter, Sequence[Store]], int] = lambda *_: 0,
     ) -> None:
         self.writers = writers
         self.together = together
@@ -72,6 +73,16 @@ PLAIN_STATE = (
     "axes", "count", "exact", "indices", "label", "lengths", "lines", "mask", "nowhere", "polled", "scan", "width",
 )  # fmt: skip
 TABLES = ("buffers", "captured", "counts", "dims", "env", "polynomials", "scans", "shifted")
+
+
+def _stores_to(buffer: Buffer, statements: Block, first: int) -> Sequence[Store]:
+    """The stores to a buffer that follow each other from a statement on."""
+    found: list[Store] = []
+    for s in statements[first:]:
+        if type(s) is not Store or s.buffer is not buffer:
+            break
+        found.append(s)
+    return found
 
 
 class FunctionEmitter(Emit):
@@ -302,14 +313,15 @@ class FunctionEmitter(Emit):
 
     # -- statements ----------------------------------------------------------------------------------------------------
     def block(self, statements: Block) -> None:
-        written = False  # together with the one before
-        for s, after in zip(statements, (*statements[1:], None), strict=False):
-            if written:
-                written = False
+        written = 0  # together with one before
+        for n, s in enumerate(statements):
+            if n < written:
                 continue
-            if type(s) is Store and type(after) is Store and self.module.together(self, s, after):
-                written = True
-                continue
+            if type(s) is Store:
+                found = self.module.together(self, _stores_to(s.buffer, statements, n))
+                if found:
+                    written = n + found
+                    continue
             emit = self.module.writers.get(type(s))
             if emit is None:
                 raise InternalError(f"the cpu backend has no {type(s).__name__}")

@@ -27,9 +27,10 @@ from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 
-__all__ = ["GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "emit_store_parts", "guarded", "poison"]
+__all__ = ["GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "emit_stores", "guarded", "poison"]
 
 STACK_BYTES = 16384  # local buffers up to this size live on the stack
+ROWS = (2, 4, 8, 16, 32, 64)  # elements of rows that are stored together, one a lane
 GUARD = 64
 """Bytes before and after memory that are watched where `config.poison` is on."""
 
@@ -39,13 +40,15 @@ class Place:
     """Where an element lies: a pointer for each copy of `axes`, or a vector of pointers.
 
     step: where it differs from lane to lane (`varying`), 1 or -1 if one pointer tells, to the element of the first
-    lane; 2 if it does and the elements are parts of complex numbers that lie side by side.
+    lane; 2 or -2 if it does and the elements are parts of complex numbers that lie side by side, any number if it was
+    asked for.  starts: the pointers as others and so many elements more.
     """
 
     axes: Key
     pointers: dict[Key, str]
     step: int
     varying: bool
+    starts: dict[Key, tuple[str, int]]
 
 
 def _alloc(e: FunctionEmitter, b: Buffer) -> None:
@@ -100,8 +103,11 @@ def poison(e: FunctionEmitter, pointer: str, nbytes: str, dtype: str) -> None:
         e.put(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {poison_byte(dtype)}, i64 {nbytes}, i1 false)")
 
 
-def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand], *, by_parts: bool = False) -> Place:
-    """Where an element lies.  by_parts: those between every other one are accessed with them (`Place.step` 2).
+def _place(
+    e: FunctionEmitter, b: Buffer, index: Sequence[Operand], *, by_parts: bool = False, any_step: bool = False
+) -> Place:
+    """Where an element lies.  by_parts: those between every other one are accessed with them (`Place.step` 2, -2).
+    any_step: what lanes add is told where it is a number.
 
     The offset is summed from what is known furthest outside, so that a loop only adds what changes in it; constants
     come last, where they are part of the instruction that reads or writes.
@@ -117,14 +123,17 @@ def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand], *, by_parts:
     unit = "i8" if in_bytes or b.dtype == "bool" else llvm_type(b.dtype, 1)
     across = [w for w, s in zip(words, steps, strict=True) if w.lanes or (w.stride and not is_literal(s))]
     stride = 0 if across else sum(w.stride * int(s) for w, s in zip(words, steps, strict=True) if w.stride)
-    near = (1, -1, 2) if by_parts and _part(b, index) is not None else (1, -1)
+    near = (1, -1, 2, -2) if by_parts and _part(b, index) is not None else (1, -1)
     if in_bytes:
         stride, odd = divmod(stride, size)
         stride = 0 if odd else stride
+    if any_step and not across:
+        near = (stride,)
     varying = bool(across) or any(w.stride for w in words)
     axes = union(words)
     terms = sorted(zip(words, steps, strict=True), key=lambda t: (not t[0].uniform, t[0].depth))
     pointers: dict[Key, str] = {}
+    starts: dict[Key, tuple[str, int]] = {}
     for key in copies(axes, e.counts):
         row, shift, last, outside, reached = "0", 0, "0", 0, 0
         lanes: list[str] = []
@@ -150,12 +159,14 @@ def _place(e: FunctionEmitter, b: Buffer, index: Sequence[Operand], *, by_parts:
                 row = term if row == "0" else index_op(e, "add", row, term, reached)
                 outside = reached
         pointer = base if row == "0" else _at(e, base, unit, row, outside)
-        pointer = _at(e, _at(e, pointer, unit, last, reached), unit, str(shift), reached)
+        start = _at(e, pointer, unit, last, reached)
+        starts[key] = start, shift
+        pointer = _at(e, start, unit, str(shift), reached)
         if lanes:
             offsets = functools.reduce(lambda a, c: e.line(f"add <{e.width} x i64> {a}, {c}"), lanes)
             pointer = e.line(f"getelementptr {unit}, ptr {pointer}, <{e.width} x i64> {offsets}")
         pointers[key] = pointer
-    return Place(axes, pointers, stride, varying)
+    return Place(axes, pointers, stride, varying, starts)
 
 
 def _part(b: Buffer, index: Sequence[Operand]) -> int | None:
@@ -211,7 +222,7 @@ def _at(e: FunctionEmitter, base: str, unit: str, offset: str, depth: int) -> st
 
 def _load(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Word:
     place = _place(e, b, index, by_parts=True)
-    part = _part(b, index) if place.step == 2 else None
+    part = _part(b, index) if place.step in (2, -2) else None
     if part:
         place = _place(e, b, (*index[:-1], index_const(0)), by_parts=True)
     memory = "i8" if b.dtype == "bool" else llvm_type(b.dtype, 1)
@@ -230,7 +241,7 @@ def _load(e: FunctionEmitter, b: Buffer, index: Sequence[Operand]) -> Word:
         if place.step in (1, -1):
             raw = _load_vector(e, pointer, memory, place.step, size, mask)
         elif part is not None:
-            raw = _load_parts(e, pointer, memory, size, mask, part)
+            raw = _load_parts(e, pointer, memory, size, mask, part, place.step)
         else:
             raw = _gather(e, pointer, memory, size, mask)
         regs[key] = e.line(f"icmp ne <{e.width} x i8> {raw}, zeroinitializer") if b.dtype == "bool" else raw
@@ -274,10 +285,13 @@ def _load_vector(e: FunctionEmitter, first: str, memory: str, step: int, size: i
     return _reverse(e, raw, memory) if step == -1 else raw
 
 
-def _load_parts(e: FunctionEmitter, first: str, memory: str, size: int, mask: str | None, part: int) -> str:
+def _load_parts(e: FunctionEmitter, first: str, memory: str, size: int, mask: str | None, part: int, step: int) -> str:
     """Every other element from `part` on.  What is between is loaded too: it is part of the same numbers."""
     n = e.width
     t = f"<{2 * n} x {memory}>"
+    if step < 0:
+        first = e.line(f"getelementptr {memory}, ptr {first}, i64 {2 - 2 * n}")
+        mask = None if mask is None else _reverse(e, mask, "i1")
     if mask is None:
         raw = e.line(f"load {t}, ptr {first}, align {size}")
     else:
@@ -285,7 +299,7 @@ def _load_parts(e: FunctionEmitter, first: str, memory: str, size: int, mask: st
         e.declare(symbol, f"declare {t} {symbol}(ptr, i32, <{2 * n} x i1>, {t})")
         twice = _twice(e, mask)
         raw = e.line(f"call {t} {symbol}(ptr {first}, i32 {size}, <{2 * n} x i1> {twice}, {t} zeroinitializer)")
-    order = ", ".join(f"i32 {2 * k + part}" for k in range(n))
+    order = ", ".join(f"i32 {2 * k + part}" for k in (range(n) if step > 0 else reversed(range(n))))
     return e.line(f"shufflevector {t} {raw}, {t} poison, <{n} x i32> <{order}>")
 
 
@@ -384,34 +398,55 @@ def emit_store(e: FunctionEmitter, s: Store) -> None:
     _store(e, s.buffer, s.index, s.value)
 
 
-def emit_store_parts(e: FunctionEmitter, s: Store, after: Store) -> bool:
-    """Write two stores as one where they are of both parts of complex numbers, side by side in lanes; whether they are.
+def emit_stores(e: FunctionEmitter, stores: Sequence[Store]) -> int:
+    """Write the first of several stores to one buffer as one; how many these are.
 
-    Two of every other element each would be scattered.
+    Each is the element of a row of so many, and each lane has a row, one behind the other (parts of complex numbers are
+    rows of two): alone they would be scattered, so elements are exchanged between vectors.
     """
-    b = s.buffer
-    alike = after.buffer is b and after.index[:-1] == s.index[:-1]
-    if not alike or _part(b, s.index) != 0 or _part(b, after.index) != 1:
-        return False
-    place = _place(e, b, s.index, by_parts=True)
-    if not place.varying or place.step != 2:
-        return False
-    words = [e.word(s.value), e.word(after.value)]
+    b = stores[0].buffer
+    if len(stores) < 2 or e.width < 2 or b.layout != "C" or b.dtype not in ("f32", "f64"):
+        return 0
+    first = _place(e, b, stores[0].index, any_step=True)
+    count = first.step
+    if not first.varying or count not in ROWS or count > len(stores):
+        return 0
+    stores = stores[:count]
+    for n, s in enumerate(stores):
+        place = _place(e, b, s.index, any_step=True)
+        wanted = {key: (start, shift + n) for key, (start, shift) in first.starts.items()}
+        if place.step != count or place.starts != wanted:
+            return 0
+    words = [e.word(s.value) for s in stores]
     n, memory, size = e.width, llvm_type(b.dtype, 1), BITS[b.dtype] // 8
-    t, axes = f"<{2 * n} x {memory}>", union([place, *words, *([e.mask] if e.mask is not None else [])])
-    order = ", ".join(f"i32 {k // 2 + (n if k % 2 else 0)}" for k in range(2 * n))
+    axes = union([first, *words, *([e.mask] if e.mask is not None else [])])
     for key in copies(axes, e.counts):
-        pointer = place.pointers[project(key, axes, place.axes)]
-        real, imaginary = (e.vector(w, project(key, axes, w.axes)) for w in words)
-        both = e.line(f"shufflevector <{n} x {memory}> {real}, <{n} x {memory}> {imaginary}, <{2 * n} x i32> <{order}>")
-        if e.mask is None:
-            e.put(f"store {t} {both}, ptr {pointer}, align {size}")
-            continue
-        twice = _twice(e, _flag(e, e.mask, project(key, axes, e.mask.axes), True))
-        symbol = f"@llvm.masked.store.v{2 * n}{_suffix(memory)}.p0"
-        e.declare(symbol, f"declare void {symbol}({t}, ptr, i32, <{2 * n} x i1>)")
-        e.put(f"call void {symbol}({t} {both}, ptr {pointer}, i32 {size}, <{2 * n} x i1> {twice})")
-    return True
+        vectors = _interleaved(e, [e.vector(w, project(key, axes, w.axes)) for w in words], memory)
+        pointer = first.pointers[project(key, axes, first.axes)]
+        mask = None if e.mask is None else _flag(e, e.mask, project(key, axes, e.mask.axes), True)
+        for k, vector in enumerate(vectors):
+            place = pointer if k == 0 else e.line(f"getelementptr {memory}, ptr {pointer}, i64 {k * n}")
+            flags = mask
+            if mask is not None:
+                order = ", ".join(f"i32 {(k * n + i) // count}" for i in range(n))
+                flags = e.line(f"shufflevector <{n} x i1> {mask}, <{n} x i1> poison, <{n} x i32> <{order}>")
+            _store_vector(e, place, memory, 1, size, vector, flags)
+    return count
+
+
+def _interleaved(e: FunctionEmitter, vectors: Sequence[str], memory: str) -> list[str]:
+    """Vectors that have, one behind the other, the first elements of all given, then the second ones, and so on."""
+    if len(vectors) == 1:
+        return list(vectors)
+    n = e.width
+    t = f"<{n} x {memory}>"
+    found: list[str] = []
+    halves = (_interleaved(e, vectors[start::2], memory) for start in (0, 1))
+    for a, b in zip(*halves, strict=True):
+        for half in (0, 1):
+            order = ", ".join(f"i32 {half * n // 2 + i // 2 + (n if i % 2 else 0)}" for i in range(n))
+            found.append(e.line(f"shufflevector {t} {a}, {t} {b}, <{n} x i32> <{order}>"))
+    return found
 
 
 def emit_atomic(e: FunctionEmitter, s: Atomic) -> None:

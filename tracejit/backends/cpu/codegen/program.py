@@ -20,7 +20,7 @@ from tracejit.backends.cpu.codegen.memory import (
     emit_atomic,
     emit_load,
     emit_store,
-    emit_store_parts,
+    emit_stores,
     guarded,
     poison,
 )
@@ -392,6 +392,6 @@ def bind_buffer(e: FunctionEmitter, b: Buffer, pointer: str, strides: list[str])
 
 def emit_program(program: Program, name: str = "program", scalars: frozenset[int] = frozenset()) -> str:
     """The LLVM IR text of a program."""
-    module = Module(WRITERS, emit_store_parts)
+    module = Module(WRITERS, emit_stores)
     _ProgramEmitter(program, module, name, scalars).emit()
     return module.text()
