@@ -66,6 +66,7 @@ _HOME = {
 # NumPy's names fill the tables that traced arrays look operators and functions up in.
 before_tracing(lambda: import_module("tracejit.numpy"))
 provided_by(lambda: import_module("tracejit.api.statements").STATEMENTS)
+LATE["scipy.fft"] = lambda: import_module("tracejit.scipy.fft").enter()
 LATE["scipy.linalg"] = lambda: import_module("tracejit.scipy.linalg").enter()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from tracejit.support.errors import DtypeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.substitutes import redirect_members
 
 __all__ = [
     "dct", "dctn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "idct", "idctn", "ifft", "ifft2", "ifftn",
@@ -316,6 +318,14 @@ def _third(x: ArrayLike, n: int, scale: float) -> Result:
     return take(ordered, places, axis=axis)
 
 
+def enter() -> None:
+    """Have SciPy's functions of these names redirected, if they are loaded."""
+    found = sys.modules.get("scipy.fft")
+    if found is not None:
+        redirect_members({getattr(found, name): _TRACED[name] for name in __all__})
+
+
+_TRACED = {name: globals()[name] for name in __all__}
 globals().update({
     _name: returning_arrays(globals()[_name]) for _name in __all__ if _name != "next_fast_len"
 })  # fmt: skip

@@ -59,7 +59,7 @@ class Redirected:
 BY_CALL = (type, np.ufunc)
 """What keeps its identity: `x.dtype.type is np.float32`, `np.add.reduce`."""
 
-_LATE_ONES = ("scipy.linalg", "scipy.special")
+_LATE_ONES = ("scipy.fft", "scipy.linalg", "scipy.special")
 """Whose functions are entered when one is met."""
 
 REDIRECTED: dict[int, Redirected] = {}
@@ -84,10 +84,15 @@ def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: 
 def substitute_for(value: Any) -> Any:
     """What stands for `value` in a traced function; types only where they are called (see `called_here`)."""
     found = REDIRECTED.get(id(value))
-    if found is None and LATE and type(value) is FunctionType and value.__module__.startswith(_LATE_ONES):
+    if found is None and LATE and _is_function(value) and value.__module__.startswith(_LATE_ONES):
         fill_late(".".join(value.__module__.split(".")[:2]))
         found = REDIRECTED.get(id(value))
     return value if found is None or isinstance(value, BY_CALL) else found.substitute
+
+
+def _is_function(value: Any) -> bool:
+    """Whether it is a function of Python's, or one of SciPy's that several packages may provide."""
+    return type(value) is FunctionType or type(value).__module__ == "uarray"
 
 
 def converter(value: Any) -> Callable[..., Any] | None:
