@@ -161,7 +161,11 @@ def _sorted_out(module: ModuleType, prefix: str) -> str:
     refused: list[tuple[str, str]] = []
     plain: list[str] = []
     for name, thing in _public(module):
-        if (isinstance(thing, (type, np.ufunc)) and id(thing) not in REDIRECTED) or not callable(thing):
+        if (
+            isinstance(thing, np.ufunc)
+            or (isinstance(thing, type) and id(thing) not in REDIRECTED)
+            or not callable(thing)
+        ):
             continue
         if isinstance(thing, type) and issubclass(thing, np.generic):
             continue  # dtypes have a list of their own
