@@ -28,6 +28,7 @@ from tracejit.primitives import (
     elementwise,
     float_parts,
     hypergeometric,
+    implicit,
     indexing,
     integers,
     integrals,
@@ -462,6 +463,10 @@ def _custom() -> dict[str, list[Example]]:
             Example(custom.CustomJVP(forward, 1), (x, Array(())), ALL),
             Example(custom.CustomJVP(forward, 2), (x, Array((2, 3)), x), FLOATS),
         ],
+        "implicit": [
+            Example(implicit.Implicit(implicit.ImplicitRule(), 1), (x, Array(())), ALL),
+            Example(implicit.Implicit(implicit.ImplicitRule(), 2), (x, Array((2, 3)), x), FLOATS),
+        ],
         "custom_vjp": [
             Example(custom.CustomVJP(reverse, 1), (Array(()), x), ALL),
             Example(custom.CustomVJP(reverse, 2), (x, x, x), FLOATS),
@@ -614,6 +619,6 @@ FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""
 
 WITH_ITS_OWN_DERIVATIVE = frozenset({
-    "checkpoint", "custom_jvp", "custom_vjp", "random_gamma", "reduce_precision", "stop_gradient"
+    "checkpoint", "custom_jvp", "custom_vjp", "implicit", "random_gamma", "reduce_precision", "stop_gradient"
 })  # fmt: skip
 """Primitives whose derivative is another than that of what they compute."""

@@ -19,6 +19,7 @@ from tracejit.primitives import (
     elementwise as elementwise,
     float_parts as float_parts,
     hypergeometric as hypergeometric,
+    implicit as implicit,
     indexing as indexing,
     integers as integers,
     integrals as integrals,
