@@ -4,9 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tracejit.scipy import signal as signal, special as special, stats as stats
+    from tracejit.scipy import (
+        optimize as optimize,
+        signal as signal,
+        sparse as sparse,
+        special as special,
+        stats as stats,
+    )
 
-_MODULES = frozenset({"signal", "special", "stats"})
+_MODULES = frozenset({"optimize", "signal", "sparse", "special", "stats"})
 
 
 def __getattr__(name: str) -> Any:
