@@ -30,6 +30,7 @@ from tracejit.primitives import (
     float_parts,
     fourier,
     hypergeometric,
+    implicit,
     indexing,
     integers,
     integrals,
@@ -512,6 +513,10 @@ def _custom() -> dict[str, list[Example]]:
             Example(custom.CustomJVP(forward, 1), (x, Array(())), ALL),
             Example(custom.CustomJVP(forward, 2), (x, Array((2, 3)), x), FLOATS),
         ],
+        "implicit": [
+            Example(implicit.Implicit(implicit.ImplicitRule(), 1), (x, Array(())), ALL),
+            Example(implicit.Implicit(implicit.ImplicitRule(), 2), (x, Array((2, 3)), x), FLOATS),
+        ],
         "custom_vjp": [
             Example(custom.CustomVJP(reverse, 1), (Array(()), x), ALL),
             Example(custom.CustomVJP(reverse, 2), (x, x, x), FLOATS),
@@ -666,6 +671,6 @@ FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""
 
 WITH_ITS_OWN_DERIVATIVE = frozenset({
-    "checkpoint", "custom_jvp", "custom_vjp", "random_gamma", "reduce_precision", "stop_gradient"
+    "checkpoint", "custom_jvp", "custom_vjp", "implicit", "random_gamma", "reduce_precision", "stop_gradient"
 })  # fmt: skip
 """Primitives whose derivative is another than that of what they compute."""

@@ -535,7 +535,7 @@ def test_compiled_batches_agree_with_a_loop(example: Example, dtype: str):
 # -- what is missing ---------------------------------------------------------------------------------------------------
 LINEAR = {
     "add", "broadcast_in_dim", "checkpoint", "concatenate", "cond", "convert", "cumsum", "custom_jvp", "custom_vjp",
-    "div", "dot_general", "dynamic_slice", "dynamic_update_slice", "expm_frechet", "gather", "loop",
+    "div", "dot_general", "dynamic_slice", "dynamic_update_slice", "expm_frechet", "gather", "implicit", "loop",
     "mul", "neg", "pad", "reduce_precision", "reduce_sum", "reshape", "scatter", "select",
     "slice", "stop_gradient", "sub", "transpose", "triangular_solve", "update_slice",
     "butterflies", "complex", "conj", "conv_general_dilated", "fft", "imag", "real", "window_sum", "windows",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.api.apart import apart
 from tracejit.api.differentiable import concrete_shape, float0
 from tracejit.api.option_checks import expect, flag, positions
 from tracejit.api.transform import array_leaf, checked_function, compiled_like, is_array, name_of, result_leaves
@@ -18,19 +19,16 @@ from tracejit.primitives.creation import filled_tangents, zeros_of
 from tracejit.primitives.custom import Checkpoint, CustomJVP, CustomVJP, ForwardRule, ReverseRule, stop_gradient
 from tracejit.primitives.elementwise import convert
 from tracejit.support.dtypes import short_name, weak_kind
-from tracejit.support.errors import DtypeError, Restart, ShapeError, TracerError, UnsupportedError, UserError
-from tracejit.support.source import raised_at, user_location
+from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError, UserError
+from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
 from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.interpreter import bind, current_interpreter, eager
-from tracejit.tracer.linearize import evaluate_jaxpr
 from tracejit.tracer.mixed import check_dtypes, marked
-from tracejit.tracer.recorder import recording
 from tracejit.tracer.redirect import prepared
-from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "remat", "staged_apart"]
+__all__ = ["checkpoint", "custom_jvp", "custom_vjp", "remat"]
 
 
 class _Custom:
@@ -164,34 +162,8 @@ class _Call:
 
 def _run(function: Callable[..., Sequence[Any]], args: Sequence[Any], what: str) -> list[Any]:
     """A rule of the user's, traced apart: what it writes into arrays of its own is no matter of the derivative's."""
-    staged = staged_apart(function, [aval_of_argument(x) for x in args], what)
-    return evaluate_jaxpr(staged.jaxpr, [*args, *staged.constants])
-
-
-def staged_apart(function: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], what: str) -> Staged:
-    """A function of the user's, traced apart from what is around it.
-
-    Raises: UnsupportedError where it changes something there, or has a loop that is to be traced once more.
-    """
-    try:
-        staged = stage(function, avals)
-    except Restart as restart:
-        around = recording()
-        if around is not None and around.of_program:  # which starts again
-            raise
-        raise UnsupportedError(
-            f"{what} has a loop or branch that cannot be traced where nothing is compiled ({restart}); take the "
-            "derivative in a function that tj.jit compiles",
-            location=raised_at(restart),
-        ) from None
-    if staged.outer_cells:
-        raise UnsupportedError(
-            f"{what} changes an array from outside, or does what may fail when the program runs: it takes an element "
-            "at an index of the program, or computes with a Python integer; return the new value, clip the index "
-            "(x.at[i].get()), or make the integer NumPy's",
-            location=user_location(),
-        )
-    return staged
+    staged = apart(function, [aval_of_argument(x) for x in args], what)
+    return staged.run_as_rule([*args, *staged.constants])
 
 
 def _fitted(x: Any, aval: ShapedArray, what: str) -> Any:
@@ -548,12 +520,12 @@ def checkpoint(
 
         given = [leaves[k] for k in places]
         check_dtypes(given)  # a number that may be Python's is NumPy's in there
-        staged = staged_apart(flat, [aval_of_argument(x) for x in given], "a function under tj.checkpoint")
+        staged = apart(flat, [aval_of_argument(x) for x in given], "a function under tj.checkpoint")
         xs = [*given, *staged.constants]
-        results = evaluate_jaxpr(staged.jaxpr, [stop_gradient(x) for x in xs])
+        results = staged.run([stop_gradient(x) for x in xs])
         if not results:
             return unflatten(out[0], [])
-        return unflatten(out[0], bind(Checkpoint(staged.jaxpr, len(results)), *results, *xs))
+        return unflatten(out[0], bind(Checkpoint(staged.pure, len(results)), *results, *xs))
 
     return compiled_like(fun, checkpointed)
 

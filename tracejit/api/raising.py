@@ -88,14 +88,20 @@ def raise_where(condition: Any, raising: Raises) -> None:
 
 
 def may_be_caught() -> bool:
-    """Whether an `except` of the function that is traced, or of one that it calls, is around."""
+    """Whether an `except` of the function that is traced, or of one that it calls, is around.
+
+    One around a transformation that runs without being compiled catches what is raised when that has run.
+    """
+    found = within = False
     frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         code = frame.f_code
         if is_internal(code.co_filename):
             if code.co_name == "trace_call":
-                return False
+                return found
+            if code.co_qualname == "prepared.<locals>.run":
+                within = found
         elif catches_at(code, frame.f_lasti):
-            return True
+            found = True
         frame = frame.f_back
-    return False
+    return within

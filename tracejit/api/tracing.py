@@ -321,7 +321,7 @@ def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged,
     outside.
 
     (Those may share memory with what is given up, which no check at the call would see.)  Neither where the program can
-    fail: an exception leaves the arguments as they were.
+    fail: an exception leaves the arguments as they were.  A tj.Array never changes.
     """
     count, wanted = 0, set[int]()
     arguments = signature.tree.children[0].children
@@ -334,10 +334,6 @@ def _donated(positions: Sequence[int], signature: CallSignature, staged: Staged,
         count += child.leaves
     traced = signature.traced()
     arrays = [(k, signature.leaves[n]) for k, n in enumerate(traced) if n in wanted]
-    if any(isinstance(leaf, ArrayLeaf) and leaf.wrapped for _, leaf in arrays):
-        raise UserError(
-            f"donate_argnums: an argument of {name} is a tj.Array, which never changes; donation is for NumPy arrays"
-        )
     if staged.written or staged.constants or staged.sites is not None:
         return []
-    return [k for k, leaf in arrays if isinstance(leaf, ArrayLeaf) and not leaf.scalar]
+    return [k for k, leaf in arrays if isinstance(leaf, ArrayLeaf) and not leaf.scalar and not leaf.wrapped]

@@ -3,7 +3,8 @@
 Each function does the same on traced arrays and on others, where it computes at once and returns a tj.Array.
 """
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from tracejit.api.returning import returning_arrays
 from tracejit.nn import activations, functions
@@ -15,6 +16,9 @@ from tracejit.numpy.exponentials import (
     logsumexp as logsumexp,
     softmax as softmax,
 )
+
+if TYPE_CHECKING:
+    from tracejit.nn import initializers as initializers
 
 globals().update({
     _name: returning_arrays(getattr(_module, _name))
@@ -28,6 +32,8 @@ globals().update({
 
 
 def __getattr__(name: str) -> Any:
+    if name == "initializers":
+        return import_module("tracejit.nn.initializers")
     from tracejit.support.not_here import reason_for  # for speed of import
 
     raise AttributeError(reason_for(name, __name__))

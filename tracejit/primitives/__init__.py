@@ -21,6 +21,7 @@ from tracejit.primitives import (
     float_parts as float_parts,
     fourier as fourier,
     hypergeometric as hypergeometric,
+    implicit as implicit,
     indexing as indexing,
     integers as integers,
     integrals as integrals,

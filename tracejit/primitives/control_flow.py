@@ -56,6 +56,12 @@ def staged_body(function: Callable[..., Sequence[Any]], avals: Sequence[ShapedAr
     Raises: UnsupportedError where a user's rule does.
     """
     result = stage(function, avals)
+    if result.outer_cells:
+        raise UnsupportedError(
+            f"[{name}] the rule of a derivative (tj.custom_jvp, tj.custom_vjp) that is used in a loop or branch does "
+            "what may fail when the program runs: it takes an element at an index of the program, or solves a system; "
+            "clip the index (x.at[i].get()), or use tj.lax.linalg, which gives NaN"
+        )
     if result.constants:
         raise UnsupportedError(
             f"[{name}] the rule of a derivative (tj.custom_jvp, tj.custom_vjp) that is used in a loop or branch reads "

@@ -29,7 +29,9 @@ from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
 from tracejit.tracer.transpose import UndefinedPrimal
 
-__all__ = ["Checkpoint", "CustomJVP", "CustomVJP", "ForwardRule", "ReverseRule", "StopGradient", "stop_gradient"]
+__all__ = [
+    "Checkpoint", "CustomJVP", "CustomVJP", "ForwardRule", "Identity", "ReverseRule", "StopGradient", "stop_gradient",
+]  # fmt: skip
 
 
 class ForwardRule:
@@ -174,7 +176,7 @@ def stop_gradient(x: ArrayLike) -> Result:
     return bind(StopGradient(), x)
 
 
-class _Identity(Primitive):
+class Identity(Primitive):
     """The first `results` operands; the others are the arguments that they were computed from."""
 
     multiple_results = True
@@ -212,7 +214,7 @@ class _Identity(Primitive):
 
 
 @frozen(eq=False)
-class CustomJVP(_Identity):
+class CustomJVP(Identity):
     """The results of a function whose forward derivative is the user's.   results, arguments -> results"""
 
     name = "custom_jvp"
@@ -235,7 +237,7 @@ class CustomJVP(_Identity):
 
 
 @frozen(eq=False)
-class CustomVJP(_Identity):
+class CustomVJP(Identity):
     """The results of a function whose reverse derivative is the user's.   results, arguments -> results
 
     With `given` it is their derivative, as part of a linear program that is there to be transposed: tangents of the
@@ -343,7 +345,7 @@ class _Recomputed(ReverseRule):
 
 
 @frozen(eq=False)
-class Checkpoint(_Identity):
+class Checkpoint(Identity):
     """The results of a jaxpr, of which reverse derivatives keep the arguments alone.   results, arguments -> results"""
 
     name = "checkpoint"

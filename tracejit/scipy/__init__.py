@@ -4,9 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tracejit.scipy import fft as fft, linalg as linalg, signal as signal, special as special, stats as stats
+    from tracejit.scipy import (
+        fft as fft,
+        linalg as linalg,
+        optimize as optimize,
+        signal as signal,
+        sparse as sparse,
+        special as special,
+        stats as stats,
+    )
 
-_MODULES = frozenset({"fft", "linalg", "signal", "special", "stats"})
+_MODULES = frozenset({"fft", "linalg", "optimize", "signal", "sparse", "special", "stats"})
 
 
 def __getattr__(name: str) -> Any:

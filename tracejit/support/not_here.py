@@ -31,8 +31,6 @@ NOT_HERE: dict[str, str] = {
     "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
     "export": "programs are not stored; f.lower(...).text() shows them",
     "platform_dependent": "a program is one for all backends; choose the function by what backend= is given to jit",
-    "custom_linear_solve": "solve the system in a function with tj.custom_jvp or tj.custom_vjp",
-    "custom_root": "find the root in a function with tj.custom_jvp, whose rule solves the linear equation",
     **dict.fromkeys(
         ("eig", "schur", "rsf2csf", "sqrtm", "funm"),
         "what it gives of real matrices may be complex; use tj.scipy.linalg.eigh for symmetric ones, or call SciPy's "

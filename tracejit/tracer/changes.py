@@ -393,6 +393,10 @@ class Changes:
             self._remove_tracers()
         self._forget()
 
+    def has_made(self, x: Any) -> bool:
+        """Whether a value, or what it holds, is there in the trace alone.  What is from outside is not looked into."""
+        return self._kept().matters(x)
+
     def _kept(self) -> Kept:
         return Kept(self.stand_ins, self.reads, self._arrays)
 

@@ -349,7 +349,9 @@ class Substitution:
             return view
 
     def _method(self, method: MethodType) -> Any:
-        self.held(method.__self__)
+        trace = current_trace()
+        if trace is None or not trace.has_made(method.__self__):
+            self.held(method.__self__)
         function = self.value(method.__func__)
         return method if function is method.__func__ else MethodType(function, method.__self__)
 
@@ -357,7 +359,7 @@ class Substitution:
         trace = current_trace()
         if trace is None:
             return self._partial_of(partial)
-        if trace.changes.stand_ins.matters(partial.func):  # the function has made it
+        if trace.changes.stand_ins.matters(partial.func) or trace.has_made(partial):
             return partial
         trace.reads.reach(partial)
         return trace.once(partial, self._partial_of)

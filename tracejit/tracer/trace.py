@@ -338,8 +338,16 @@ class Trace:
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function that is traced, redirected."""
-        self.reads.reach(getattr(function, "__self__", function))
+        owner = getattr(function, "__self__", function)
+        if not self.has_made(owner):
+            self.reads.reach(owner)
         return self.substitution.redirect(function)
+
+    def has_made(self, owner: Any) -> bool:
+        """Whether an object that is called, or a `functools.partial`, was made while tracing: it has traced arrays in
+        it, or functions as they are traced.
+        """
+        return bool(self._clones) and type(owner) is not FunctionType and self.changes.has_made(owner)
 
     def argument(self, value: Any) -> Any:
         """What stands for an argument that is not traced: a function, an object of the user's."""
