@@ -24,6 +24,7 @@ from tracejit.primitives import (
     integers as integers,
     integrals as integrals,
     lu as lu,
+    named_axes as named_axes,
     qr as qr,
     radix as radix,
     random as random,
