@@ -3,7 +3,7 @@
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import OptionError, UnsupportedError
+from tracejit.support.errors import OptionError
 from tracejit.support.not_here import NOT_HERE
 
 
@@ -19,11 +19,6 @@ def test_a_name_that_there_is_not_says_what_to_do_instead(name: str):
 def test_other_names_are_unknown_as_anywhere():
     with pytest.raises(AttributeError, match=r"^module 'tracejit\.lax' has no attribute 'nothing'$"):
         tj.lax.nothing  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def test_axes_have_no_names():
-    with pytest.raises(UnsupportedError, match=r"axis_name is 'i', but .* has no named axes"):
-        tj.vmap(lambda x: x, axis_name="i")
 
 
 def test_settings_are_ours_or_true_of_both():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,7 @@ import numpy as np
 from tracejit.api.option_checks import expect
 from tracejit.api.transform import Call, Owner, array_leaf, checked_function, compiled_like, name_of, result_leaves
 from tracejit.ir.extents import Dim
-from tracejit.support.errors import ShapeError, UnsupportedError, UserError
-from tracejit.support.not_here import NOT_HERE
+from tracejit.support.errors import ShapeError, UserError
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.batch import batch_pairs, spread
@@ -36,12 +35,12 @@ def vmap(
     argument's.  Keyword arguments are mapped over axis 0.
     out_axes: where the mapped axis goes in the results, a prefix of the result's pytree; None for results that do not
     vary.
-    axis_name: None; axes have no names here.
+    axis_name: what `tj.lax.psum`, `axis_index` and relatives call the mapped axis: anything that can be a key.
     axis_size: the extent of the mapped axis, needed only where no argument has one.
 
     A jitted function mapped is compiled too.
 
-    Raises: UnsupportedError for an axis_name; OptionError for axes that are none; ShapeError where an argument lacks
+    Raises: OptionError for axes that are none; ShapeError where an argument lacks
     the axis or extents differ; UserError where in_axes do not fit the arguments; TracerError where the function changes
     an argument in place.
     Source: JAX's vmap.
@@ -51,8 +50,7 @@ def vmap(
     array([4., 4.])
     """
     checked_function("vmap", function)
-    if axis_name is not None:
-        raise UnsupportedError(f"vmap: axis_name is {axis_name!r}, but {NOT_HERE['psum']}", location=user_location())
+    expect(isinstance(axis_name, Hashable), "vmap", "axis_name", axis_name, "a name, or anything that can be a key")
     fits = _are_axes(in_axes) and not isinstance(in_axes, dict)
     expect(fits, "vmap", "in_axes", in_axes, "an integer, None, or a tuple with an entry for each argument")
     expect(
@@ -62,7 +60,7 @@ def vmap(
 
     @functools.wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        return _run(function, in_axes, out_axes, axis_size, args, kwargs)
+        return _run(function, in_axes, out_axes, axis_size, axis_name, args, kwargs)
 
     mapped.__name__ = mapped.__qualname__ = f"vmap_{name_of(function)}"
     return compiled_like(function, mapped)
@@ -88,6 +86,7 @@ def _run(
     in_axes: Any,
     out_axes: Any,
     axis_size: int | None,
+    axis_name: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
@@ -120,7 +119,8 @@ def _run(
         return leaves
 
     mapped = [c.leaves[n] for n in places]
-    pairs = batch_pairs(flat, mapped, [dims[n] for n in places], axis_size, describe=lambda k: describe(places[k]))
+    axes = [dims[n] for n in places]
+    pairs = batch_pairs(flat, mapped, axes, axis_size, describe=lambda k: describe(places[k]), axis_name=axis_name)
     size = (
         axis_size
         if axis_size is not None

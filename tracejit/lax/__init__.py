@@ -19,6 +19,7 @@ from tracejit.lax.convolution import *  # noqa: F403
 from tracejit.lax.elementwise import *  # noqa: F403
 from tracejit.lax.fourier import *  # noqa: F403
 from tracejit.lax.gathering import *  # noqa: F403
+from tracejit.lax.named_axes import *  # noqa: F403
 from tracejit.lax.padding import padtype_to_pads as padtype_to_pads
 from tracejit.lax.products import *  # noqa: F403
 from tracejit.lax.reductions import *  # noqa: F403

@@ -27,6 +27,7 @@ from tracejit.primitives import (
     integrals as integrals,
     lu as lu,
     matrix_exponential as matrix_exponential,
+    named_axes as named_axes,
     qr as qr,
     radix as radix,
     random as random,

@@ -76,7 +76,7 @@ def minimize(
     >>> def place(a):
     ...     return tj.scipy.optimize.minimize(rosenbrock, np.zeros(2), (a,), method="BFGS", tol=1e-8).x
     >>> tj.jit(place)(2.0).round(4), tj.jacrev(place)(2.0).round(4)
-    (array([2., 4.]), Array([1., 4.], dtype=float64))
+    (array([2., 4.]), array([1., 4.]))
     """
     checked_function("scipy.optimize.minimize", fun)
     if not isinstance(args, tuple):
@@ -195,7 +195,7 @@ class _Line(NamedTuple):
 
 
 def _line_search(both: Callable[[Any], Any], s: _State, along: Any, most: Any) -> tuple[Any, ...]:
-    """(step, value, gradient, evaluations, whether it is good): one that leads down, if possible to where it is flatter."""
+    """(step, value, gradient, evaluations, whether it is good): one that leads down, and is flatter if possible."""
     kind = aval_of_argument(s.x).dtype
     zero, one = kind.type(0), kind.type(1)
     steep = np.sum(s.slope * along)

@@ -11,7 +11,7 @@ from tracejit.support.source import user_location
 __all__ = ["NOT_HERE", "SETTINGS", "reason_for", "setting"]
 
 _DEVICES = "a program runs on one device (backend=, tj.device_put), so nothing is shared out among several; use tj.vmap"
-_AXES = "tj.vmap has no named axes; return the values and reduce them behind it, over the axis that out_axes gives them"
+_AXES = "axes with names are those of tj.vmap, for lax.psum, all_gather, all_to_all and relatives"
 _CALLBACK = (
     "a compiled program does not call back into Python; return the value and call the function behind it, or put what "
     "it computes into NumPy's functions"
@@ -22,8 +22,7 @@ NOT_HERE: dict[str, str] = {
         ("distributed", "make_mesh", "pmap", "shard_map", "sharding", "with_sharding_constraint"), _DEVICES
     ),
     **dict.fromkeys(
-        ("all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum",
-         "psum_scatter", "pbroadcast", "pcast", "pshuffle", "pswapaxes", "ragged_all_to_all"), _AXES
+        ("pbroadcast", "pcast", "pvary", "ragged_all_to_all"), _AXES
     ),
     **dict.fromkeys(("debug", "experimental", "io_callback", "pure_callback"), _CALLBACK),
     "disable_jit": "what is compiled stays compiled; f.__wrapped__ is the function as it was written",

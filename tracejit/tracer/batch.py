@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
+from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ShapeError
@@ -17,15 +19,23 @@ from tracejit.tracer.trace import leave
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, Transformation, describe_position
 
-__all__ = ["BatchInterpreter", "align_batched", "batch", "batch_pairs", "move_to_front", "spread"]
+__all__ = [
+    "BatchInterpreter", "align_batched", "batch", "batch_pairs", "move_to_front", "size_of_axis", "spread",
+]  # fmt: skip
+
+_mapping: ContextVar[Any] = ContextVar("tracejit_mapping", default=None)
+"""The name of the axis over which a rule maps what it does again, the body of a loop for instance."""
 
 
 class BatchInterpreter(Transformation):
     """Values are (value, axis), axis None where the value does not vary over the mapped axis of `size`."""
 
-    def __init__(self, parent: Interpreter, size: Any, describe: Describe = describe_position) -> None:
+    def __init__(
+        self, parent: Interpreter, size: Any, describe: Describe = describe_position, axis_name: Any = None
+    ) -> None:
         super().__init__(parent, "vmap", describe)
         self.size = size
+        self.axis_name = axis_name
 
     def wrap(self, value: Any, extra: int | None) -> Tracer:
         aval = aval_of_argument(value)
@@ -43,10 +53,33 @@ class BatchInterpreter(Transformation):
             values.append(value)
             dims.append(dim)
             mapped = mapped or dim is not None
+        if self.axis_name is not None:
+            return self._process_named(primitive, values, dims, mapped)
         with use_interpreter(self.parent):
             if not mapped:
                 return tuple([self.wrap(o, None) for o in self.parent.process(primitive, values)])
             out, axis = primitive.batch(values, dims, self.size)
+        if primitive.multiple_results:
+            return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
+        return (self.wrap(out, axis),)
+
+    def _process_named(
+        self, primitive: Primitive, values: Sequence[Any], dims: Sequence[int | None], mapped: bool
+    ) -> tuple[Any, ...]:
+        """The same for an axis with a name: rules map over it too."""
+        assert self.parent is not None
+        with use_interpreter(self.parent):
+            if primitive.named_axis == self.axis_name:
+                return (self.wrap(*primitive.collected(values, dims, self.size)),)  # type: ignore[attr-defined]
+            if not mapped:
+                if not _is_about(primitive, self.axis_name):
+                    return tuple([self.wrap(o, None) for o in self.parent.process(primitive, values)])
+                values, dims = [spread(x, None, self.size) for x in values], [0] * len(values)
+            token = _mapping.set(self.axis_name)
+            try:
+                out, axis = primitive.batch(values, dims, self.size)
+            finally:
+                _mapping.reset(token)
         if primitive.multiple_results:
             return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
         return (self.wrap(out, axis),)
@@ -66,6 +99,21 @@ class BatchInterpreter(Transformation):
         """Whether a Python number made of this value would silently drop its derivative."""
         value = tracer.value[0]
         return isinstance(value, Tracer) and value.interpreter.loses_derivative(value)
+
+
+def _is_about(primitive: Primitive, name: Any) -> bool:
+    """Whether one of the operations that a primitive runs is about the axis of a name."""
+    pending = [primitive]
+    while pending:
+        p = pending.pop()
+        if p.named_axis == name:
+            return True
+        if p.runs_jaxprs:
+            for value in p.parameters().values():
+                for jaxpr in value if isinstance(value, tuple) else (value,):
+                    if isinstance(jaxpr, Jaxpr):
+                        pending += [e.primitive for e in jaxpr.equations]
+    return False
 
 
 def move_to_front(x: Any, axis: int | None) -> Any:
@@ -106,11 +154,13 @@ def batch_pairs(
     size: Any = None,
     *,
     describe: Describe = describe_position,
+    axis_name: Any = None,
 ) -> list[tuple[Any, int | None]]:
     """Map a flat function over axes `dims` of its arguments: (result, its mapped axis or None if it does not vary) for
     each result.
 
-    size: the extent of the mapped axes.  Raises ShapeError where the mapped extents differ or there is none.
+    size: the extent of the mapped axes.  axis_name: what they are called; in a rule as what it maps over.
+    Raises ShapeError where the mapped extents differ or there is none.
     """
     for n, (a, d) in enumerate(zip(args, dims, strict=True)):
         if d is None:
@@ -129,16 +179,29 @@ def batch_pairs(
             )
     if size is None:
         raise ShapeError("vmap needs at least one argument with a mapped axis, or axis_size=", location=user_location())
-    interpreter = BatchInterpreter(current_interpreter(), size, describe)
+    around = _mapping.get()
+    interpreter = BatchInterpreter(current_interpreter(), size, describe, around if axis_name is None else axis_name)
     tracers = [interpreter.argument(n, a, d) for n, (a, d) in enumerate(zip(args, dims, strict=True))]
+    token = _mapping.set(None)
     try:
         with use_interpreter(interpreter):
             pairs = [interpreter.pair(r) for r in function(*tracers)]
         hand_on(interpreter)
         return pairs
     finally:
+        _mapping.reset(token)
         leave(interpreter)
         interpreter.alive = False
+
+
+def size_of_axis(name: Any) -> Any:
+    """The extent of the axis that the nearest `vmap` around calls so, None where there is none."""
+    found: Interpreter | None = current_interpreter()
+    while found is not None:
+        if isinstance(found, BatchInterpreter) and found.axis_name is not None and found.axis_name == name:
+            return found.size
+        found = found.parent
+    return None
 
 
 def batch(
