@@ -20,6 +20,13 @@ KNOWN = [
 ]
 
 
+def test_a_bool_of_python_is_a_seed_as_in_jax():
+    np.testing.assert_array_equal(tj.random.key(True), [0, 1])
+    np.testing.assert_array_equal(tj.random.fold_in(KEY, True), tj.random.fold_in(KEY, 1))
+    with pytest.raises(DtypeError, match="a seed is an integer"):
+        tj.random.key(np.True_)
+
+
 @pytest.mark.parametrize(("key", "counter", "block"), KNOWN)
 def test_blocks_are_those_of_the_published_answers(key: Any, counter: Any, block: Any):
     words = [np.uint32(w) for w in (*key, *counter)]

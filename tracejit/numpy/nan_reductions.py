@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -75,10 +76,20 @@ def _extremum(fold: Callable[..., Any], worst: float, doc: str) -> Callable[...,
         result = fold(x, axis, keepdims=keepdims, **kwargs)
         if gone is None or kwargs.get("initial") is not None:
             return result
-        return u.where(r.all(gone, axis, keepdims=keepdims), aval(x).dtype.type(np.nan), result)
+        nothing: Any = aval(x).dtype.type(np.nan)
+        if aval(x).dtype.kind == "c" and not any(isinstance(n, int) and n == 0 for n in aval(x).shape):
+            nothing = fold(_firsts(array_of(a), axis), axis, keepdims=keepdims)
+        return u.where(r.all(gone, axis, keepdims=keepdims), nothing, result)
 
     function.__doc__ = doc
     return function
+
+
+def _firsts(x: Any, axis: Any) -> Any:
+    """The first elements along axes, which have one place left: of complex NaN the other part counts."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    along = {operator.index(d) % x.ndim for d in axes} if x.ndim else ()
+    return x[tuple([slice(1 if d in along else None) for d in range(x.ndim)])]
 
 
 nanmax = _extremum(r.max, -np.inf, "The maximum of what is not NaN; NaN if there is nothing else.")

@@ -32,7 +32,10 @@ def reciprocal(x: ArrayLike) -> Result:
     dtype = aval(y).dtype
     if dtype.kind == "i":
         return elementwise.convert(u.divide(1.0, elementwise.convert(y, np.float64)), dtype)
-    return u.divide(dtype.type(1), y) if dtype.kind in "fc" else u.floor_divide(dtype.type(1), y)
+    if dtype.kind == "c":  # with zeros of NumPy's signs; NaN of 0, of which 1 / 0 is infinite
+        none = dtype.type(complex(np.nan, np.nan))
+        return u.where(u.equal(y, 0), none, u.divide(dtype.type(complex(1.0, -0.0)), y))
+    return u.divide(dtype.type(1), y) if dtype.kind == "f" else u.floor_divide(dtype.type(1), y)
 
 
 @composed("power")
@@ -41,11 +44,14 @@ def power(x: ArrayLike, y: ArrayLike) -> Result:
 
     Raises: NegativePower for an integer to a negative integer; where that depends on values, the program does.
     """
-    return _power(x, y, roots=aval(as_array(x)).dtype != np.float16)
+    dtype = aval(as_array(x)).dtype
+    return _power(x, y, roots=dtype != np.float16 and dtype.kind != "c")
 
 
 def _power(x: ArrayLike, y: ArrayLike, roots: bool) -> Result:
-    """x ** y; `roots`: x ** 0.5 is a square root, which differs at -0.0 and -inf."""
+    """x ** y; `roots`: x ** 0.5 is a square root, which differs at -0.0 and -inf, and of complex numbers x ** -1 the
+    reciprocal, which differs in zeros' signs.
+    """
     kind = aval(as_array(x)).dtype.kind
     if isinstance(y, Tracer) and y.aval.weak and y.dtype.kind == "f" and roots:
         return _power_of_number(x, y)
@@ -53,7 +59,8 @@ def _power(x: ArrayLike, y: ArrayLike, roots: bool) -> Result:
         x, kind = to_dtype(x, np.float64), "f"
     if (type(y) in (int, float) and kind in "fc") or (type(y) is int and y >= 0 and kind != "b"):
         (base,) = promote(x)
-        simple = _small_power(base, y) if roots or y != 0.5 else None
+        others = (0.5, -1) if kind == "c" else (0.5,)
+        simple = _small_power(base, y) if roots or y not in others else None
         if simple is not None:
             return simple
     a, b = promote(x, y, to=number_dtype)
@@ -101,13 +108,18 @@ def _small_power(x: ArrayLike, n: ArrayLike) -> Result:
     if n == 2:
         return u.multiply(x, x)
     if n == 1:
-        return u.unchanged(x)
+        return _of_zero(x, u.unchanged(x))
     if n == 0.5 and kind in "fc":
         return u.sqrt(x)
     if n == -1 and kind in "fc":
         return reciprocal(x)
     if n == 3:
-        return u.multiply(u.multiply(x, x), x)
+        return _of_zero(x, u.multiply(u.multiply(x, x), x))
     if n == 4 and kind in "iu":
         return square(square(x))
     return None
+
+
+def _of_zero(x: ArrayLike, power: ArrayLike) -> Result:
+    """A positive power of x, which of complex zeros of any sign is 0."""
+    return u.where(u.equal(x, 0), u.add(power, 0), power) if aval(x).dtype.kind == "c" else power

@@ -1,10 +1,12 @@
 """SciPy's special functions, by its names; what SciPy's ufuncs do with traced arrays.
 
-Operands are promoted as NumPy does, integers to float64, and broadcast.
+Operands are promoted as NumPy does, integers to float64, and broadcast.  SciPy's own names take and give the dtypes
+that SciPy does: see `_in_dtypes_of_scipy`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -17,10 +19,11 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.elementwise import registered
 from tracejit.numpy.exponentials import inexact, log_softmax, logsumexp, softmax
 from tracejit.numpy.joining import stack
-from tracejit.numpy.promotion import as_array, aval
+from tracejit.numpy.promotion import as_array, aval, to_dtype
+from tracejit.numpy.reductions import max as greatest
 from tracejit.primitives import hypergeometric, integrals, special as p
 from tracejit.primitives.transcendental import Erf
-from tracejit.support.errors import OptionError, UnsupportedError
+from tracejit.support.errors import DtypeError, OptionError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.interpreter import bind
@@ -40,24 +43,69 @@ def _is_whole(n: Any) -> bool:
     return isinstance(n, (int, np.integer)) and not isinstance(n, bool)
 
 
+_FLOAT32_FIRST = frozenset({
+    "_zeta", "betainc", "binom", "boxcox", "boxcox1p", "comb", "entr", "erfcinv", "erfinv", "exp1", "expi", "expn",
+    "hyp1f1", "inv_boxcox", "inv_boxcox1p", "kl_div", "ndtri", "owens_t", "poch", "rel_entr", "sici", "spence",
+})  # fmt: skip
+"""SciPy's ufuncs that try their loop of float32 before that of float64: operands that float32 holds (bools, integers of
+up to 16 bits, float16) are computed in it.  The others do so for operands that are all float32.
+"""
+
+
+def _dtype_in_scipy(name: str, *xs: ArrayLike) -> np.dtype[Any] | None:
+    """In which dtype SciPy's ufunc computes; None for complex operands, which it has other loops for."""
+    avals = [aval(as_array(x)) for x in xs]
+    kinds = [a.dtype.kind for a in avals]
+    if "c" in kinds:
+        return None
+    wide = np.dtype(np.float64)
+    if name not in _FLOAT32_FIRST:
+        return avals[0].dtype if all(a.dtype == np.float32 and not a.weak for a in avals) else wide
+    if name == "expn" and kinds[0] != "f":
+        return wide  # its order is an integer, and x a float64
+    order = "biuf"
+    most = max([order.index(a.dtype.kind) for a in avals if not a.weak], default=-1)
+    for a in avals:
+        # a Python number is of any dtype beside arrays of its kind
+        narrow = (0 < order.index(a.dtype.kind) <= max(most, 2 * (most > 0))) if a.weak else np.can_cast(a.dtype, "f4")
+        if not narrow:
+            return wide
+    return np.dtype(np.float32)
+
+
+def _in_dtypes_of_scipy(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as SciPy's of this name: operands are converted to what SciPy computes in."""
+
+    @functools.wraps(function)
+    def run(*xs: ArrayLike, **options: Any) -> Any:
+        dtype = _dtype_in_scipy(name, *xs)
+        return function(*(xs if dtype is None else [to_dtype(as_array(x), dtype) for x in xs]), **options)
+
+    return run
+
+
 def _entered(*others: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function as the answer to SciPy's ufunc of its name, and of others."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
-        return registered(function, *[f"scipy.special.{name}" for name in (function.__name__, *others)])
+        registered(function, f"scipy.special.{function.__name__}")
+        for name in (function.__name__, *others):
+            registered(_in_dtypes_of_scipy(name, function), f"scipy.special.{name}")
+        return function
 
     return enter
 
 
 @_entered()
 def gammaln(x: ArrayLike) -> Result:
-    """log(abs(gamma(x)))
+    """log(abs(gamma(x))), -inf at -inf.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.gammaln(3.0)), 6)
     0.693147
     """
-    return bind(p.LGamma(), *inexact(x))
+    (y,) = inexact(x)
+    return u.where(u.equal(y, -np.inf), -np.inf, bind(p.LGamma(), y))
 
 
 @_entered()
@@ -212,7 +260,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Result:
     >>> round(float(tj.scipy.special.gammainc(1.0, 1.0)), 6)
     0.632121
     """
-    return bind(p.IGamma(), *inexact(a, x))
+    return _not_of_infinities(p.IGamma(), *inexact(a, x))
 
 
 @_entered()
@@ -223,7 +271,12 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Result:
     >>> round(float(tj.scipy.special.gammaincc(1.0, 1.0)), 6)
     0.367879
     """
-    return bind(p.IGammaC(), *inexact(a, x))
+    return _not_of_infinities(p.IGammaC(), *inexact(a, x))
+
+
+def _not_of_infinities(of: Any, a: Any, x: Any) -> Any:
+    """NaN where both operands are infinite."""
+    return u.where(u.logical_and(u.equal(a, np.inf), u.equal(x, np.inf)), np.nan, bind(of, a, x))
 
 
 @_entered()
@@ -299,8 +352,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Result:
     >>> round(float(tj.scipy.special.betaln(2.0, 3.0)), 6)
     -2.484907
     """
-    y, z = inexact(a, b)
-    return u.add(u.subtract(gammaln(y), gammaln(u.add(y, z))), gammaln(z))
+    return _beta_in_parts(a, b)[0]
 
 
 @_entered()
@@ -311,14 +363,49 @@ def beta(a: ArrayLike, b: ArrayLike) -> Result:
     >>> round(float(tj.scipy.special.beta(2.0, 3.0)), 6)
     0.083333
     """
+    logarithm, sign = _beta_in_parts(a, b)
+    return u.multiply(sign, u.exp(logarithm))
+
+
+def _beta_in_parts(a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
+    """(log(abs(beta(a, b))), its sign).  Infinite where one is an integer below 1, unless the other is one above 0 and
+    their sum is below 1: gamma's poles cancel.
+
+    Source: Cephes' beta
+    """
     y, z = inexact(a, b)
-    sign = u.multiply(u.multiply(gammasgn(y), gammasgn(z)), gammasgn(u.add(y, z)))
-    return u.multiply(sign, u.exp(betaln(y, z)))
+    pole = u.logical_or(_is_pole(y), _is_pole(z))
+    low, other = u.where(_is_pole(y), y, z), u.where(_is_pole(y), z, y)
+    rest = u.subtract(u.subtract(1, low), other)
+    alternates = u.logical_and(pole, u.logical_and(u.equal(u.floor(other), other), u.greater(rest, 0)))
+    cancels = u.logical_and(alternates, u.greater(other, 0))
+    infinite = u.logical_and(pole, u.logical_not(cancels))
+    y, z = (u.where(cancels, new, u.where(infinite, 1, old)) for new, old in ((rest, y), (other, z)))
+    both = u.add(y, z)
+    none = _is_pole(both)  # 1 / gamma is 0
+    both = u.where(none, 1, both)
+    logarithm = u.add(u.subtract(gammaln(y), gammaln(both)), gammaln(z))
+    sign = u.multiply(u.multiply(gammasgn(y), gammasgn(z)), gammasgn(both))
+    sign = u.where(u.logical_and(alternates, _is_odd(other)), -1, u.where(infinite, 1, sign))
+    # infinite operands: beta falls to 0 along positive others, and grows along negative ones
+    far = u.logical_and(u.equal(u.maximum(y, z), np.inf), u.isfinite(u.minimum(y, z)))
+    logarithm = u.where(far, u.where(u.greater(u.minimum(y, z), 0), -np.inf, aval(y).dtype.type(np.inf)), logarithm)
+    return u.where(infinite, np.inf, u.where(none, -np.inf, logarithm)), sign
+
+
+def _is_pole(x: Any) -> Any:
+    """Where gamma has a pole: integers from 0 down."""
+    return u.logical_and(u.logical_and(u.less_equal(x, 0), u.greater(x, -np.inf)), u.equal(u.floor(x), x))
+
+
+def _is_odd(whole: Any) -> Any:
+    return u.not_equal(u.multiply(u.floor(u.multiply(whole, 0.5)), 2), whole)
 
 
 @_entered()
 def poch(z: ArrayLike, m: ArrayLike) -> Result:
-    """The rising factorial gamma(z + m) / gamma(z).
+    """The rising factorial gamma(z + m) / gamma(z); infinite where gamma(z + m) alone is, 0 where gamma(z) alone is,
+    a product where both are.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.poch(2.0, 3.0)), 6)
@@ -327,19 +414,44 @@ def poch(z: ArrayLike, m: ArrayLike) -> Result:
     y, n = inexact(z, m)
     none = u.equal(n, 0)
     last = u.add(y, u.where(none, 1, n))
-    value = u.multiply(u.multiply(gammasgn(y), gammasgn(last)), u.exp(u.subtract(gammaln(last), gammaln(y))))
-    return u.where(none, 1, value)
+    above, below = _is_pole(last), _is_pole(y)
+    both, either = u.logical_and(above, below), u.logical_or(above, below)
+    top = u.where(both, u.subtract(1, y), u.where(either, 1, last))
+    bottom = u.where(both, u.subtract(1, last), u.where(either, 1, y))
+    value = u.multiply(u.multiply(gammasgn(top), gammasgn(bottom)), u.exp(u.subtract(gammaln(top), gammaln(bottom))))
+    value = u.where(u.logical_and(both, _is_odd(n)), u.negative(value), value)
+    far = u.logical_and(u.equal(y, np.inf), u.isfinite(n))
+    alone = u.where(u.where(far, u.greater(n, 0), above), aval(y).dtype.type(np.inf), 0)
+    missing = u.logical_or(u.isnan(y), u.isnan(n))
+    alone = u.where(missing, aval(y).dtype.type(np.nan), alone)
+    single = u.logical_or(u.logical_and(either, u.logical_not(both)), u.logical_or(far, missing))
+    return u.where(none, 1, u.where(single, alone, value))
 
 
 @_entered()
 def binom(n: ArrayLike, k: ArrayLike) -> Result:
-    """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), for n above -1 and k in [0, n]; 0 for other k.
+    """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), 0 at poles of the divisor, where its
+    derivatives are 0, too; NaN for negative integers n.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.binom(4, 2)), 6)
     6.0
     """
-    return comb(n, k)
+    x, kept = inexact(n, k)
+    nowhere = _is_pole(u.add(x, 1))
+    none = u.logical_or(_is_pole(u.add(kept, 1)), _is_pole(u.add(u.subtract(x, kept), 1)))
+    strange = u.logical_or(nowhere, none)
+    y, m = u.where(strange, 0, x), u.where(strange, 0, kept)
+    of = [u.add(y, 1), u.add(m, 1), u.add(u.subtract(y, m), 1)]
+    total, first, second = [gammaln(v) for v in of]
+    signs = [gammasgn(v) for v in of]
+    sign = u.multiply(u.multiply(signs[0], signs[1]), signs[2])
+    value = u.multiply(sign, u.exp(u.subtract(u.subtract(total, first), second)))
+    value = u.where(none, 0, value)
+    many = u.logical_and(u.equal(x, np.inf), u.greater_equal(kept, 0))
+    value = u.where(many, u.where(u.equal(kept, 0), 1, aval(x).dtype.type(np.inf)), value)
+    missing = u.logical_or(u.logical_or(nowhere, u.isnan(x)), u.logical_not(u.isfinite(kept)))
+    return u.where(missing, np.nan, value)
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Result:
@@ -354,7 +466,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Result:
     return bind(p.Zeta(), *inexact(x, 1.0 if q is None else q))
 
 
-registered(zeta, "scipy.special.zeta", "scipy.special._zeta")
+registered(zeta, "scipy.special.zeta")
+registered(_in_dtypes_of_scipy("_zeta", zeta), "scipy.special._zeta")
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Result:
@@ -392,12 +505,10 @@ def comb(N: ArrayLike, k: ArrayLike, *, exact: bool = False, repetition: bool = 
         )
     n, m = inexact(as_array(N), as_array(k))
     if repetition:
-        n = u.where(u.logical_and(u.equal(n, 0), u.equal(m, 0)), 0, u.subtract(u.add(n, m), 1))
+        nothing = u.logical_and(u.equal(m, 0), u.greater_equal(n, 0))
+        return u.where(nothing, 1, binom(u.where(nothing, 0, u.subtract(u.add(n, m), 1)), m))
     inside = u.logical_and(u.logical_and(u.less_equal(m, n), u.greater_equal(n, 0)), u.greater_equal(m, 0))
-    n, m = u.where(inside, n, 0), u.where(inside, m, 0)
-    rest = gammaln(u.add(u.subtract(n, m), 1))
-    value = u.exp(u.subtract(u.subtract(gammaln(u.add(n, 1)), gammaln(u.add(m, 1))), rest))
-    return u.where(inside, value, 0)
+    return u.where(inside, binom(u.where(inside, n, 0), u.where(inside, m, 0)), 0)
 
 
 def multigammaln(a: ArrayLike, d: int) -> Result:
@@ -495,7 +606,9 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Result:
     0.386294
     """
     y, z = inexact(p, q)
-    return u.add(u.subtract(rel_entr(y, z), y), z)
+    value = rel_entr(y, z)
+    inside = u.where(u.equal(y, 0), u.greater_equal(z, 0), u.logical_and(u.greater(y, 0), u.greater(z, 0)))
+    return u.where(inside, u.add(u.subtract(value, y), z), value)
 
 
 @_entered()
@@ -547,7 +660,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Result:
 
 
 def _powers_less_one(logarithm: Any, power: Any) -> Any:
-    none = u.equal(power, 0)
+    none = u.less(u.absolute(power), 1e-19)
     exponent = u.where(none, 1, power)
     return u.where(none, logarithm, u.divide(u.expm1(u.multiply(exponent, logarithm)), exponent))
 
@@ -759,18 +872,64 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Result:
 def enter() -> None:
     """Have SciPy's functions that are no ufuncs redirected, if it is loaded."""
     found = sys.modules.get("scipy.special")
-    ours = [bernoulli, comb, factorial, logsumexp, multigammaln, zeta]
-    own = {getattr(found, f.__name__): f for f in ours if hasattr(found, f.__name__)} if found is not None else {}
-    for name, function in (("softmax", softmax), ("log_softmax", log_softmax)):
-        if hasattr(found, name):
-            own[getattr(found, name)] = _over_all(function)
-    redirect_members(own)
+    ours: dict[str, Callable[..., Any]] = {
+        "bernoulli": bernoulli, "comb": _comb_of_scipy, "factorial": _factorial_of_scipy,
+        "log_softmax": _over_all(log_softmax), "logsumexp": logsumexp, "multigammaln": multigammaln,
+        "polygamma": _in_dtypes_of_scipy("polygamma", polygamma),
+        "softmax": _over_all(softmax), "zeta": _zeta_of_scipy,
+    }  # fmt: skip
+    redirect_members({getattr(found, name): f for name, f in ours.items() if hasattr(found, name)})
+
+
+@functools.wraps(comb)
+def _comb_of_scipy(N: ArrayLike, k: ArrayLike, *, exact: bool = False, repetition: bool = False) -> Result:
+    return _in_dtypes_of_scipy("comb", comb)(_strong(N), _strong(k), exact=exact, repetition=repetition)
+
+
+@functools.wraps(zeta)
+def _zeta_of_scipy(x: ArrayLike, q: ArrayLike | None = None) -> Result:
+    return _in_dtypes_of_scipy("zeta", zeta)(x) if q is None else _in_dtypes_of_scipy("_zeta", zeta)(x, q)
+
+
+@functools.wraps(factorial)
+def _factorial_of_scipy(n: ArrayLike, exact: bool = False) -> Result:
+    """In float64, whatever n's dtype is; of no elements in n's."""
+    x = _strong(n)
+    have = aval(x)
+    if have.dtype.kind == "b":
+        raise DtypeError(
+            "scipy.special.factorial does not take bools; convert them: n.astype(int)", location=user_location()
+        )
+    if any(isinstance(extent, int) and extent == 0 for extent in have.shape):
+        return x
+    found = factorial(to_dtype(x, np.float64) if have.dtype == np.float16 else x, exact)
+    return to_dtype(found, np.float64)
+
+
+def _strong(x: ArrayLike) -> Any:
+    """An operand as `np.asarray` makes it: Python's numbers are int64 and float64."""
+    y = as_array(x)
+    return to_dtype(y, aval(y).dtype) if aval(y).weak else y
 
 
 def _over_all(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with SciPy's default axis, which is all."""
+    """A function with SciPy's default axis, which is all, and its dtypes: those that `np.exp` has.
 
+    Raises: EmptyReduction where there is nothing along the axis.
+    """
+
+    @functools.wraps(function)
     def call(x: ArrayLike, axis: AxisLike = None) -> Result:
-        return function(x, axis)
+        y = _strong(x)
+        dtype = aval(y).dtype
+        if dtype.kind == "b":
+            raise DtypeError(
+                f"scipy.special.{function.__name__} does not take bools; convert them: x.astype(float)",
+                location=user_location(),
+            )
+        greatest(y, axis)
+        narrow = np.exp(np.zeros((), dtype)).dtype
+        wide = np.promote_types(narrow, np.float32)  # differences of integers do not wrap around
+        return to_dtype(function(to_dtype(y, wide) if dtype.kind in "iu" else y, axis), narrow)
 
     return call

@@ -293,16 +293,16 @@ def copysign(x: ArrayLike, y: ArrayLike) -> Result:
 
 @composed("fmax")
 def fmax(x: ArrayLike, y: ArrayLike) -> Result:
-    """The greater one; a NaN only if both are."""
+    """The greater one; a NaN only if both are, then the first."""
     a, b = promote(x, y)
-    return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
+    return where(isnan(b), a, where(isnan(a), b, maximum(a, b)))
 
 
 @composed("fmin")
 def fmin(x: ArrayLike, y: ArrayLike) -> Result:
-    """The lesser one; a NaN only if both are."""
+    """The lesser one; a NaN only if both are, then the first."""
     a, b = promote(x, y)
-    return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
+    return where(isnan(b), a, where(isnan(a), b, minimum(a, b)))
 
 
 @composed("heaviside")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tracejit.ir.builder import ScalarRecorder
+from tracejit.ir.builder import ScalarRecorder, make_lambda
 from tracejit.ir.extents import Extent, is_empty
 from tracejit.ir.forms import Form, FormBuilder, Operand, Scan
 from tracejit.ir.kernel import Const, Operand as Scalar
@@ -118,6 +118,24 @@ class CumProd(_Cumulative):
 
     def identity(self, dtype: str) -> Result:
         return 1
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        """Of complex numbers the first is taken as it is: 1 times an infinite one has a part that is NaN."""
+        (x,) = operands
+        if not is_complex(x.dtype):
+            return super().lower(b, *operands)
+        axis = self.axis
+        start = b.extent(x.shape[axis] - 1 if self.reverse else 0)
+
+        def element(i: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
+            return x[i], b.op("eq", i[axis], start)
+
+        def joined(r: ScalarRecorder, product: Scalar, e: Scalar, first: Scalar) -> Scalar:
+            return r.op("select", first, e, r.op("mul", product, e))
+
+        combine = make_lambda([x.dtype, x.dtype, "bool"], joined)
+        init = (Const(1, x.dtype),)
+        return Scan(x.shape, axis, b.body(len(x.shape), element), init, combine, self.reverse, ordered=True)
 
     def accumulate(self, x: ArrayLike) -> Result:
         return np.cumprod(x, axis=self.axis, dtype=x.dtype)

@@ -33,6 +33,8 @@ def key(seed: ArrayLike, *, impl: Any = None) -> Result:
     array([ 0, 42], dtype=uint32)
     """
     _check_impl("key", impl)
+    if type(seed) is bool:
+        seed = int(seed)
     if type(seed) is int:
         if not -(2**63) <= seed < 2**63:
             raise NumberOutOfBounds(
@@ -88,6 +90,8 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Result:
     array([2547012911, 1371500959], dtype=uint32)
     """
     words = words_of("fold_in", key)
+    if type(data) is bool:
+        data = int(data)
     if type(data) is int and not 0 <= data < 2**32:
         raise NumberOutOfBounds(
             f"tj.random.fold_in: {data} is outside of the 32 bits that are folded in", location=user_location()

@@ -99,7 +99,8 @@ def uniform(
 def randint(key: ArrayLike, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike = None) -> Result:
     """Uniform integers in [minval, maxval).   -> dtype[*shape]
 
-    maxval: one above the greatest of the dtype is right; where it is not above minval, all are minval.
+    maxval: one above the greatest of the dtype is right; where it is not above minval, all are minval.  Bounds beyond
+    what the dtype holds are its ends, also beyond 32 bits, where JAX's wrap around for dtypes of 8 and 16.
     dtype: int64 where none is given (int32 if `tj.config.default_dtype_bits` is 32).
     Where the number of values is no power of 2, some are likelier, by less than that number over 2**32 (2**64 of 64
     bits).

@@ -38,11 +38,6 @@ def lexicographic(name: str, b: ScalarBuilder, x: Any, y: Any) -> Any:
     return (first | (a.equals(c) & p.op(name, q))).operand
 
 
-def is_nan(b: ScalarBuilder, x: Any) -> Any:
-    """Whether a part is NaN."""
-    return b.op("ne", x, x)
-
-
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 def times(x: Complex, y: Complex) -> Complex:
     """The product, every operation of it rounded, as NumPy's is."""
@@ -50,7 +45,7 @@ def times(x: Complex, y: Complex) -> Complex:
 
 
 def quotient(x: Complex, y: Complex) -> Complex:
-    """By the greater part of the divisor; by zero the parts are divided each."""
+    """By the greater part of the divisor (Smith 1962); by zero the parts are divided each."""
     (a, b), (c, d) = x, y
     p, q = abs(c), abs(d)
     first = p >= q
@@ -60,8 +55,8 @@ def quotient(x: Complex, y: Complex) -> Complex:
     ratio = select(none, big, small / big)
     scale = 1.0 / (big + small * ratio)
     real = (u + v * ratio) * scale
-    difference = (v - u * ratio) * scale
-    imaginary = select(first, difference, -difference)
+    other = u * ratio
+    imaginary = (select(first, v, other) - select(first, other, v)) * scale  # a zero keeps the sign that NumPy's has
     return select(none, a / p, real), select(none, b / p, imaginary)
 
 
@@ -73,27 +68,37 @@ def size(x: Complex) -> Term:
     ratio = small / big
     found = big * fma(ratio, ratio, 1.0).sqrt()
     found = select(big.equals(0.0), big, found)
-    missing = a.differs(a) | b.differs(b)
+    missing = _is_nan(a) | _is_nan(b)
     found = select(missing, a + b, found)
     return select(a.equals(_INF) | b.equals(_INF), _INF, found)
 
 
 def sign(x: Complex) -> Complex:
-    """x / |x|, 0 at 0."""
+    """x / |x|, 0 at 0; on the axis where one part is infinite, whatever the other is, NaN where both are."""
     r = size(x)
-    none = r.equals(0.0)
     a, b = x
-    infinite = r.equals(_INF)
-    one_a = select(abs(a).equals(_INF), a.const(1.0).with_sign_of(a), select(infinite, a * 0.0, a / r))
-    one_b = select(abs(b).equals(_INF), a.const(1.0).with_sign_of(b), select(infinite, b * 0.0, b / r))
-    both = abs(a).equals(_INF) & abs(b).equals(_INF)
-    nan = float("nan")
-    return select(none, 0.0, select(both, nan, one_a)), select(none, 0.0, select(both, nan, one_b))
+    wide, high, gone = _is_infinite(a), _is_infinite(b), r.equals(0.0) | r.equals(_INF)
+    along_a, along_b = select(gone, 0.0, a / r), select(gone, 0.0, b / r)
+    both = a.const(float("nan"))
+    real = select(wide, select(high, both, a.const(1.0).with_sign_of(a)), along_a)
+    return real, select(high, select(wide, both, b.const(1.0).with_sign_of(b)), along_b)
+
+
+def _is_infinite(x: Term) -> Term:
+    return abs(x).equals(_INF)
+
+
+def _is_finite(x: Term) -> Term:
+    return abs(x) < _INF
+
+
+def _is_nan(x: Term) -> Term:
+    return x.differs(x)
 
 
 def _scaled(x: Term, y: Term) -> Term:
-    """x * y, 0 where y is, even if x is infinite."""
-    return select(y.equals(0.0), y * x.const(1.0).with_sign_of(x), x * y)
+    """x * y, 0 where y is, even if x is infinite or NaN."""
+    return select(y.equals(0.0), select(x < 0.0, -y, y), x * y)
 
 
 # -- exponentials and logarithms ---------------------------------------------------------------------------------------
@@ -103,10 +108,10 @@ def exp(x: Complex) -> Complex:
     half = select(a > _LARGE[a.dtype], a * 0.5, a).op("exp")
     c, s = b.op("cos"), b.op("sin")
     again = select(a > _LARGE[a.dtype], half, 1.0)
-    none = a.equals(-_INF) & ~(abs(b) < _INF)
+    none = a.equals(-_INF) & ~(_is_finite(b))
     real = select(b.equals(0.0), half * again, half * c * again)
     imaginary = _scaled(_scaled(half, s), select(s.equals(0.0), 1.0, again))
-    top = a.equals(_INF) & ~(abs(b) < _INF)
+    top = a.equals(_INF) & ~(_is_finite(b))
     real = select(top, _INF, select(none, 0.0, real))
     return real, select(top, b - b, select(none, a.const(0.0).with_sign_of(b), select(b.equals(0.0), b, imaginary)))
 
@@ -117,14 +122,10 @@ def exp2(x: Complex) -> Complex:
 
 
 def expm1(x: Complex) -> Complex:
-    """exp(x) - 1 without cancellation near 0."""
+    """exp(x) - 1 without cancellation near 0, by NumPy's formula: an infinite exponential times 0 is NaN."""
     a, b = x
     half = (b * 0.5).op("sin")
-    less = a.op("expm1")
-    real = _scaled(less, b.op("cos")) - half * half * 2.0
-    whole = exp(x)
-    near = abs(a) < 1.0
-    return select(near & (abs(b) < _INF), real, whole[0] - 1.0), whole[1]
+    return a.op("expm1") * b.op("cos") - half * half * 2.0, a.op("exp") * b.op("sin")
 
 
 def _log_size(x: Complex) -> Term:
@@ -137,7 +138,7 @@ def _log_size(x: Complex) -> Term:
     near = fma(big - 1.0, big + 1.0, small * small).op("log1p") * 0.5
     found = select((big > 0.5) & (big < 1.5) & (small < 1.0), near, far)
     found = select(big.equals(0.0), -_INF, found)
-    missing = a.differs(a) | b.differs(b)
+    missing = _is_nan(a) | _is_nan(b)
     found = select(missing, a + b, found)
     return select(a.equals(_INF) | b.equals(_INF), _INF, found)
 
@@ -185,26 +186,80 @@ def sqrt(x: Complex) -> Complex:
     left, flat = a.equals(-_INF), b * 0.0
     real = select(a.equals(_INF), a, select(left, abs(flat), real))
     imaginary = select(a.equals(_INF), abs(flat), select(left, _INF, imaginary))
-    up = abs(b).equals(_INF)
+    up = _is_infinite(b)
     return select(up, _INF, real), select(up, abs(b), imaginary).with_sign_of(b)
 
 
 def power(x: Complex, y: Complex) -> Complex:
-    """e ** (y log x); 1 for an exponent of 0, and of 0 itself 0 or NaN as NumPy has it."""
+    """Of a whole exponent below 100 products of x, of others e ** (y log x); 1 for an exponent of 0, and of 0 itself 0
+    or NaN.   Source: NumPy's npy_cpow
+    """
     c, d = y
-    found = exp(times(y, log(x)))
+    whole = c.equals(c.trunc()) & (abs(c) < 100.0) & d.equals(0.0)
+    real, imaginary = _where(whole, lambda: _whole_power(x, c), lambda: exp(_times_kept(y, log(x))))
     one = c.equals(0.0) & d.equals(0.0)
-    none = x[0].equals(0.0) & x[1].equals(0.0)
-    zero = none & (c > 0.0) & d.equals(0.0)
-    nan = float("nan")
-    real = select(zero, 0.0, select(none, nan, found[0]))
-    imaginary = select(zero, 0.0, select(none, nan, found[1]))
-    same = c.equals(1.0) & d.equals(0.0)
-    square = times(x, x)
-    twice = c.equals(2.0) & d.equals(0.0)
-    real = select(same, x[0], select(twice, square[0], real))
-    imaginary = select(same, x[1], select(twice, square[1], imaginary))
+    none, nan = x[0].equals(0.0) & x[1].equals(0.0), c.const(float("nan"))
+    of_zero = select(c > 0.0, 0.0, nan)
+    real, imaginary = select(none, of_zero, real), select(none, of_zero, imaginary)
     return select(one, 1.0, real), select(one, 0.0, imaginary)
+
+
+def _where(condition: Term, then: Callable[[], Complex], otherwise: Callable[[], Complex]) -> Complex:
+    """`then()` where `condition`, else `otherwise()`: each skipped where no lane needs it."""
+    recorder: Any = condition.b
+    real, imaginary = recorder.branch(
+        condition.operand,
+        lambda: tuple([part.operand for part in then()]),
+        lambda: tuple([part.operand for part in otherwise()]),
+    )
+    return Term(recorder, real), Term(recorder, imaginary)
+
+
+def _whole_power(x: Complex, c: Term) -> Complex:
+    """x to a whole number below 100 by squares, in NumPy's order."""
+    size = abs(c)
+    found: Complex = (c.const(1.0), c.const(0.0))
+    square = x
+    for k in range(7):
+        half = (size * 0.5).trunc()
+        odd = (half + half).differs(size)
+        more = times(found, square)
+        found = select(odd, more[0], found[0]), select(odd, more[1], found[1])
+        size = half
+        if k < 6:
+            square = times(square, square)
+    over = quotient((c.const(1.0), c.const(0.0)), found)
+    found = select(c < 0.0, over[0], found[0]), select(c < 0.0, over[1], found[1])
+    # short ways without the 1, which would make NaN of an infinite part
+    two = times(x, x)
+    three = times(x, two)
+    for n, short in ((1.0, x), (2.0, two), (3.0, three)):
+        here = c.equals(n)
+        found = select(here, short[0], found[0]), select(here, short[1], found[1])
+    return found
+
+
+def _times_kept(x: Complex, y: Complex) -> Complex:
+    """The product; infinite where both parts would be NaN though a factor is infinite.   Source: C99 annex G"""
+    real, imaginary = times(x, y)
+
+    def kept() -> Complex:
+        (a, b), (c, d) = x, y
+        left, right = _is_infinite(a) | _is_infinite(b), _is_infinite(c) | _is_infinite(d)
+        over = _is_infinite(a * c) | _is_infinite(b * d) | _is_infinite(a * d) | _is_infinite(b * c)
+        p, q = (_direction(part, left, right | over) for part in (a, b))
+        r, s = (_direction(part, right, left | over) for part in (c, d))
+        far = times((p, q), (r, s))
+        some = left | right | over
+        return select(some, far[0] * _INF, real), select(some, far[1] * _INF, imaginary)
+
+    return _where(_is_nan(real) & _is_nan(imaginary), kept, lambda: (real, imaginary))
+
+
+def _direction(part: Term, infinite: Term, beside: Term) -> Term:
+    """A part of a factor: 0 or 1 with its sign if the factor is infinite, 0 for NaN beside an infinite one."""
+    box = select(_is_infinite(part), part.const(1.0), 0.0).with_sign_of(part)
+    return select(infinite, box, select(_is_nan(part) & beside, part.const(0.0).with_sign_of(part), part))
 
 
 # -- trigonometric and hyperbolic --------------------------------------------------------------------------------------
@@ -217,7 +272,7 @@ def sinh(x: Complex) -> Complex:
     whole = e * 0.5
     real = select(large, _scaled(_scaled(whole, c), e).with_sign_of(_scaled(a, c)), _scaled(c, a.op("sinh")))
     imaginary = select(large, _scaled(_scaled(whole, s), select(s.equals(0.0), 1.0, e)), _scaled(a.op("cosh"), s))
-    return real, imaginary
+    return select(_is_infinite(a) & ~_is_finite(b), _INF, real), imaginary
 
 
 def cosh(x: Complex) -> Complex:
@@ -230,8 +285,9 @@ def cosh(x: Complex) -> Complex:
     real = select(large, _scaled(whole, c) * e, a.op("cosh") * c)
     far = _scaled(_scaled(whole, s), select(s.equals(0.0), 1.0, e))
     imaginary = select(large, select(a < 0.0, -far, far), _scaled(s, a.op("sinh")))
-    imaginary = select(s.equals(0.0), s * a.const(1.0).with_sign_of(a), imaginary)
-    return real, imaginary
+    imaginary = select(s.equals(0.0), select(_is_nan(a), s, s * a.const(1.0).with_sign_of(a)), imaginary)
+    astray = ~_is_finite(b)
+    return select(_is_infinite(a) & astray, _INF, real), select(a.equals(0.0) & astray, 0.0, imaginary)
 
 
 def tanh(x: Complex) -> Complex:
@@ -246,8 +302,10 @@ def tanh(x: Complex) -> Complex:
     real = select(vertical, rho / s, beta * rho * s / under)
     imaginary = select(vertical, 1.0 / t, t / under)
     slope = _scaled(b.op("sin") * b.op("cos") * 4.0, (abs(a) * -2.0).op("exp"))
-    slope = select(abs(b) < _INF, slope, select(abs(a).equals(_INF), a.const(0.0).with_sign_of(b), b - b))
-    return select(flat, a.const(1.0).with_sign_of(a), real), select(flat, slope, imaginary)
+    slope = select(_is_finite(b), slope, select(_is_infinite(a), a.const(0.0).with_sign_of(b), b - b))
+    one = a.const(1.0).with_sign_of(a) + select(_is_infinite(a), 0.0, b - b)
+    real, imaginary = select(flat, one, real), select(flat, slope, imaginary)
+    return select(a.equals(0.0), a, real), select(b.equals(0.0), b, imaginary)
 
 
 def _turned(function: Callable[[Complex], Complex]) -> Callable[[Complex], Complex]:
@@ -258,6 +316,12 @@ def _turned(function: Callable[[Complex], Complex]) -> Callable[[Complex], Compl
         return imaginary, -real
 
     return run
+
+
+def sin(x: Complex) -> Complex:
+    """i sinh(-i x)."""
+    real, imaginary = sinh((x[1], -x[0]))
+    return -imaginary, real
 
 
 def cos(x: Complex) -> Complex:
@@ -273,16 +337,29 @@ def _roots_of(x: Complex) -> tuple[Complex, Complex]:
 
 def asin(x: Complex) -> Complex:
     """By the roots of 1 - x and 1 + x (Kahan 1987)."""
+    a, b = x
     below, above = _roots_of(x)
-    real = x[0].op("atan2", (below[0] * above[0] - below[1] * above[1]))
-    return real, (below[0] * above[1] - below[1] * above[0]).op("asinh")
+    across = select(_is_infinite(a) & _is_finite(b), 1.0, below[0] * above[0] - below[1] * above[1])
+    real = select(a.equals(0.0), a, a.op("atan2", across))
+    imaginary = (below[0] * above[1] - below[1] * above[0]).op("asinh")
+    return real, select(_is_infinite(a) & _is_nan(b), _INF, imaginary)
 
 
 def acos(x: Complex) -> Complex:
     """By the roots of 1 - x and 1 + x (Kahan 1987)."""
+    a, b = x
     below, above = _roots_of(x)
-    real = below[0].op("atan2", above[0]) * 2.0
-    return real, (above[0] * below[1] - above[1] * below[0]).op("asinh")
+    angle = _angle_far_out(x, below[0].op("atan2", above[0]) * 2.0)
+    size = (above[0] * below[1] - above[1] * below[0]).op("asinh")
+    return angle, select(_is_infinite(a) & _is_nan(b), -_INF, size)
+
+
+def _angle_far_out(x: Complex, angle: Term) -> Term:
+    """The angle of acos and acosh: where both parts are infinite pi/4 or 3 pi/4, and where one is NaN."""
+    a, b = x
+    diagonal = a.const(math.pi / 2) - a.const(math.pi / 4).with_sign_of(a)
+    angle = select(_is_infinite(a) & _is_infinite(b), diagonal, angle)
+    return select(a.equals(0.0) & _is_nan(b), math.pi / 2, select(_is_nan(a), a, angle))
 
 
 def acosh(x: Complex) -> Complex:
@@ -290,7 +367,8 @@ def acosh(x: Complex) -> Complex:
     a, b = x
     below, above = sqrt((a - 1.0, b)), sqrt((a + 1.0, b))
     real = (below[0] * above[0] + below[1] * above[1]).op("asinh")
-    return real, below[1].op("atan2", above[0]) * 2.0
+    angle = abs(below[1].op("atan2", above[0])) * 2.0
+    return select(_is_infinite(a) & _is_nan(b), _INF, real), _angle_far_out(x, angle).with_sign_of(b)
 
 
 def atanh(x: Complex) -> Complex:
@@ -303,12 +381,13 @@ def atanh(x: Complex) -> Complex:
     away = quotient((p.const(1.0), p.const(0.0)), (p, q))[0]
     real = select(far, select(p.equals(_INF) | q.equals(_INF), 0.0, away), real)
     imaginary = select(far, math.pi / 2, imaginary)
-    return real.with_sign_of(a), imaginary.with_sign_of(b)
+    nowhere = _is_nan(b) | (_is_nan(a) & (q < _INF))
+    return select(a.equals(0.0), a, real.with_sign_of(a)), select(nowhere, p + q, imaginary.with_sign_of(b))
 
 
 COMPLEX_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "div": quotient, "abs": size, "sign": sign, "sqrt": sqrt, "pow": power, "exp": exp, "exp2": exp2, "expm1": expm1,
     "log": log, "log1p": log1p, "log2": log2, "log10": log10, "sinh": sinh, "cosh": cosh, "tanh": tanh,
-    "sin": _turned(sinh), "cos": cos, "tan": _turned(tanh), "asin": asin, "acos": acos, "atan": _turned(atanh),
+    "sin": sin, "cos": cos, "tan": _turned(tanh), "asin": asin, "acos": acos, "atan": _turned(atanh),
     "asinh": _turned(asin), "acosh": acosh, "atanh": atanh,
 }  # fmt: skip

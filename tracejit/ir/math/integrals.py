@@ -19,7 +19,7 @@ from tracejit.ir.math.inverse_trig import atan
 from tracejit.ir.math.loops import repeat, unit
 from tracejit.ir.math.power import pow
 from tracejit.ir.math.special import erfc
-from tracejit.ir.math.term import Term, fma, horner, select
+from tracejit.ir.math.term import Term, fma, horner, rare, select
 from tracejit.ir.math.trig import cos, sin
 from tracejit.ir.math.zeta import BERNOULLI
 
@@ -188,6 +188,7 @@ def cosine_integral(x: Term) -> Term:
     """The integral of cos(t) / t from |x| to infinity, negated: the real part of the function for negative x."""
     a = abs(x)
     value = _sine_and_cosine_integral(a.at_most(1e15))[1]
+    value = rare(a > 1e15, lambda: sin(a) / a, value)
     return select(x.equals(0.0), -float("inf"), select(a.equals(float("inf")), 0.0, value))
 
 

@@ -1,0 +1,161 @@
+"""SciPy's own special functions on traced arrays: its dtypes, and its values outside of the usual domains."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import DtypeError
+
+sp = pytest.importorskip("scipy.special")
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+OPERANDS = {
+    1: (
+        "dawsn", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit",
+        "factorial", "fresnel", "gamma", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "log_expit", "log_ndtr",
+        "loggamma", "logit", "logsumexp", "ndtr", "ndtri", "psi", "sici", "spence", "zeta",
+    ),
+    2: (
+        "beta", "betaln", "binom", "boxcox", "boxcox1p", "comb", "expn", "gammainc", "gammaincc", "inv_boxcox",
+        "inv_boxcox1p", "kl_div", "owens_t", "poch", "polygamma", "rel_entr", "xlog1py", "xlogy", "zeta",
+    ),
+    3: ("betainc", "hyp1f1"),
+    4: ("hyp2f1",),
+}  # fmt: skip
+DTYPES = ["?", "b", "B", "h", "H", "i", "I", "q", "Q", "e", "f", "d"]
+NUMBERS = [2, 2.0, np.float64(2), np.float32(2), np.int64(2), np.uint8(2)]
+
+
+def dtypes(result: Any) -> list[str]:
+    return [np.dtype(r.dtype).char for r in (result if isinstance(result, tuple) else (result,))]
+
+
+@pytest.mark.parametrize(("name", "n"), [(name, n) for n, names in OPERANDS.items() for name in names])
+def test_dtypes_are_scipy_s(name: str, n: int):
+    f = getattr(sp, name)
+    mixed = list(itertools.product("BHife", "Bhfd")) if n == 2 else []
+    for chars in [(c,) * n for c in DTYPES if (name, c) != ("factorial", "?")] + mixed:
+        xs = [np.ones(2, c) for c in chars]
+        assert dtypes(tj.eval_shape(lambda *xs: f(*xs), *xs)) == dtypes(f(*xs)), chars
+
+
+@pytest.mark.parametrize("name", ["beta", "binom", "comb", "expn", "gammainc", "polygamma", "xlogy", "zeta"])
+def test_dtypes_beside_numbers_are_scipy_s(name: str):
+    f = getattr(sp, name)
+    for c, number in itertools.product("?Bhife", NUMBERS):
+        x = np.ones(2, c)
+        for g in (lambda x, f=f, k=number: f(x, k), lambda x, f=f, k=number: f(k, x)):
+            assert dtypes(tj.eval_shape(g, x)) == dtypes(g(x)), (c, number)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_in_the_dtypes_of_exp(name: str):
+    f = getattr(sp, name)
+    for c in DTYPES[1:]:
+        x = np.array([[1, 2, 5], [5, 0, 3]], c)
+        for axis in (None, 0, 1):
+            got = tj.jit(lambda x, axis=axis: f(x, axis=axis))(x)
+            # SciPy's differences of unsigned integers wrap around
+            want = f(x.astype(np.int64) if x.dtype.kind == "u" else x, axis=axis)
+            assert got.dtype == f(x, axis=axis).dtype
+            np.testing.assert_allclose(got, want, 16 * np.finfo(got.dtype).eps)
+    for empty, axis in ((np.zeros(0), None), (np.zeros((3, 0)), 1)):
+        with pytest.raises(ValueError, match="zero-size array"):
+            f(empty, axis=axis)
+        with pytest.raises(ValueError, match="zero-size array"):
+            tj.jit(lambda x, axis=axis: f(x, axis=axis))(empty)
+    assert tj.jit(lambda x: f(x, axis=0))(np.zeros((3, 0))).shape == (3, 0)
+    with pytest.raises(DtypeError, match="does not take bools"):
+        tj.jit(lambda x: f(x))(np.ones(2, bool))
+
+
+def test_factorials_of_no_numbers_and_of_narrow_ones():
+    for c in DTYPES[1:]:
+        for shape in ((0,), (3, 0)):
+            got = tj.jit(lambda x: sp.factorial(x))(np.zeros(shape, c))
+            assert (got.dtype, got.shape) == (np.dtype(c), shape)
+        x = np.arange(5).astype(c)
+        np.testing.assert_allclose(tj.jit(lambda x: sp.factorial(x))(x), sp.factorial(x), 1e-6)
+    with pytest.raises(DtypeError, match="does not take bools"):
+        tj.jit(lambda x: sp.factorial(x))(np.ones(2, bool))
+
+
+PARTS = [0.0, -0.0, 1, -1, 2, 3, -2, -3, 5, -5, 20, -20, 0.5, -0.5, 1.5, -1.5, -2.5, 3.5, -0.13, 4.25, 1e-3, 10.5]
+FIRST, SECOND = (v.ravel() for v in np.meshgrid(PARTS, PARTS))
+EVERYWHERE = ["binom", "poch", "beta", "betaln", "comb", "rel_entr", "kl_div", "boxcox", "boxcox1p"]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_values_outside_of_the_usual_domain(name: str, backend: str, record_backend: Any):
+    record_backend(backend)
+    f = getattr(sp, name)
+    for dtype, close in ((np.float64, 1e-11), (np.float32, 1e-4)):
+        x, y = FIRST.astype(dtype), SECOND.astype(dtype)
+        want = f(x.astype(np.float64), y.astype(np.float64))
+        fits = ~(np.isfinite(want) & ((abs(want) > 1e30) | ((abs(want) < 1e-30) & (want != 0))))
+        got = tj.jit(lambda x, y: f(x, y), backend=backend)(x, y)
+        np.testing.assert_allclose(got[fits], want[fits], close, 1e-6 if dtype == np.float32 else 0)
+
+
+def test_orders_of_polygamma():
+    n, x = (v.ravel() for v in np.meshgrid([0, 1, 2, 3.0, 7], [0.5, -0.5, 3.25, -2.25, 1e-3, 30.0, -1.0, np.nan]))
+    np.testing.assert_allclose(tj.jit(lambda n, x: sp.polygamma(n, x))(n, x), sp.polygamma(n, x), 1e-11)
+    np.testing.assert_allclose(tj.jit(lambda x: sp.polygamma(2, x))(x), sp.polygamma(2, x), 1e-11)
+    got = tj.jit(lambda x: sp.polygamma(np.arange(3)[:, None], x))(x)
+    np.testing.assert_allclose(got, sp.polygamma(np.arange(3)[:, None], x), 1e-11)
+    np.testing.assert_allclose(tj.grad(lambda x: sp.polygamma(1, x))(2.5), sp.polygamma(2, 2.5), 1e-12)
+
+
+@pytest.mark.parametrize("name", ["binom", "poch", "beta", "betaln"])
+def test_operands_that_are_infinite_or_nan(name: str):
+    f = getattr(sp, name)
+    known: dict[str, Any] = {
+        "binom": ([np.inf, np.inf, np.inf, np.nan, np.nan, 2.0, 2.5], [0.0, 1.0, 3.0, -1.0, 2.0, np.nan, np.inf]),
+        "poch": ([np.inf, np.inf, np.nan, np.nan, 1.0, np.inf, 2.0], [1.0, -1.0, 1.0, -2.0, np.nan, 0.5, -np.inf]),
+        "beta": ([np.inf, 2.0, -0.5, -1.5, np.nan, -2.0], [0.5, np.inf, np.inf, np.inf, -1.0, np.nan]),
+    }
+    x, y = map(np.array, known["beta" if name == "betaln" else name])
+    np.testing.assert_array_equal(tj.jit(lambda x, y: f(x, y))(x, y), f(x, y))
+
+
+EXACT = {"binom": mpmath.binomial, "poch": mpmath.rf, "beta": mpmath.beta}
+INSIDE = [(5.0, 2.0), (4.5, 2.0), (4.5, 1.25), (0.5, 0.75), (2.5, 3.25), (7.0, 0.5), (-0.5, 1.25), (-2.5, 1.25)]
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("at", INSIDE)
+@pytest.mark.parametrize("k", [0, 1])
+def test_derivatives_where_gamma_has_no_pole(name: str, at: tuple[float, float], k: int):
+    if name == "poch" and at[0] + at[1] <= 0:
+        return
+    f, exact = getattr(sp, name), EXACT[name]
+    got = tj.grad(lambda x, y: f(x, y), argnums=k)(*at)
+    with mpmath.workdps(40):
+        want = mpmath.diff(lambda v: exact(*[v if j == k else a for j, a in enumerate(at)]), at[k])
+    np.testing.assert_allclose(got, float(want), 1e-10, 1e-12)
+
+
+def test_derivatives_at_poles_are_finite():
+    for f, at in ((sp.binom, (2.0, 3.0)), (sp.poch, (-3.0, 2.0)), (sp.beta, (-3.0, 2.0)), (sp.betaln, (-3.0, 2.0))):
+        for k in (0, 1):
+            assert math.isfinite(tj.grad(lambda x, y, f=f: f(x, y), argnums=k)(*at))
+
+
+def test_limits():
+    jit = lambda f, *xs: tj.jit(lambda *xs: f(*xs))(*xs)  # noqa: E731
+    for f in (sp.gammainc, sp.gammaincc):
+        assert np.isnan(jit(f, np.inf, np.inf))
+    np.testing.assert_array_equal(jit(sp.gammaln, np.array([-np.inf, np.inf, 0.0])), [-np.inf, np.inf, np.inf])
+    assert jit(sp.kl_div, 1.0, -np.inf) == np.inf
+    assert jit(sp.boxcox, 0.0, 1e-300) == -np.inf
+    x = np.array([1e14, 1e16, 1e20, 1e100, 1e300, np.inf])
+    for got, want in zip(jit(sp.sici, x), sp.sici(x), strict=True):
+        np.testing.assert_allclose(got, want, 1e-9)
