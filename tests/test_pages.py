@@ -21,7 +21,7 @@ OTHERS = ["from_jax", "from_numba"]  # tables there begin with what others have
 PAGES = [
     ROOT / "docs" / f"{name}.md" for name in ("architecture", "style", "guide", "troubleshooting", "numerics", *OTHERS)
 ]
-FOLDERS = [ROOT / name for name in ("tracejit", "tests", "benchmarks", "docs")]
+FOLDERS = [ROOT / name for name in ("tracejit", "tests", "benchmarks", "docs", "examples")]
 FILES = [*FOLDERS, *(p for folder in FOLDERS for p in folder.rglob("*"))]
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FIRST_CELL = re.compile(r"^\|[^|\n]*", re.MULTILINE)

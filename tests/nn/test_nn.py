@@ -262,5 +262,5 @@ def test_networks_run_on_other_backends(backend: str):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match=r"module 'tracejit.nn' has no attribute 'initializers'"):
-        _ = nn.initializers
+    with pytest.raises(AttributeError, match=r"module 'tracejit.nn' has no attribute 'initialisers'"):
+        _ = nn.initialisers

@@ -60,7 +60,12 @@ class Primitive:
     gives_view: ClassVar[bool] = False  # NumPy's answer may share memory with the first operand
     runs_jaxprs: ClassVar[bool] = False  # among its parameters, once or often
     binds: ClassVar[str] = ""  # the parameter that is a symbol of extents, whose value is its operand from here on
-    named_axis: ClassVar[Any] = None  # the axis of a `vmap` that it is about: its rule `collected` has it
+
+    @property
+    def named_axis(self) -> Any:
+        """The axis of a `vmap` that it is about, None of most: its rule `collected` has it."""
+        return None
+
     changes_part: ClassVar[bool] = False  # the result is the first operand with other elements at some places
     __slots__ = ()
 

@@ -150,7 +150,8 @@ class _State(NamedTuple):
 
 def _bfgs(function: Callable[[Any], Any], x: Any, options: _Options) -> tuple[Any, tuple[Any, ...]]:
     aval = aval_of_argument(x)
-    kind, n = aval.dtype, aval.shape[0]
+    n: Any = aval.shape[0]
+    kind = aval.dtype
     both = value_and_grad(function)
     unit = np.eye(n, dtype=kind)
 

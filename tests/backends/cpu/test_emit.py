@@ -88,7 +88,7 @@ def test_loops_whose_copies_or_lanes_go_different_ways(name: str, schedule: str,
 
 def test_a_trial_puts_all_back_that_an_emitter_changes():
     emitter = emit.FunctionEmitter(emit.Module(WRITERS), "f")
-    constant = {"module", "name", "parent", "line", "declare", "backend", "own", "guards_operands"}
+    constant = {"module", "name", "parent", "line", "declare", "backend", "own", "guards_operands", "is_x86"}
     texts = {"entry", "exit", "required", "regions"}
     learned = {"read_in", "settled"}  # what trials are for
     assert set(vars(emitter)) == constant | texts | learned | set(emit.PLAIN_STATE) | set(emit.TABLES)

@@ -40,7 +40,8 @@ def _product(name: str, what: str, a: Any) -> Product:
         raise TracerError(f"{name}: {what} is a matrix or a function, not {type(a).__name__}", location=user_location())
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"{name}: {what} is a square matrix, not of shape {shape}", location=user_location())
-    return lambda x: np.matmul(a, x)
+    matrix: Any = a
+    return lambda x: np.matmul(matrix, x)
 
 
 # -- vectors that are trees --------------------------------------------------------------------------------------------
@@ -261,7 +262,8 @@ def gmres(
 
     def method(product: Product, b: Any, x: Any, before: Product, most: Any) -> Any:
         size = sum(math.prod(aval_of_argument(y).shape) for y in flatten(b)[0])
-        steps, kind = min(int(restart), size), _kind(b)
+        steps: Any = min(int(restart), size)
+        kind = _kind(b)
         length = np.sqrt(_dot(b, b))
         wanted = np.sqrt(_least(b, tol, atol))
         before_b = before(b)
@@ -339,7 +341,7 @@ def _arnoldi(product: Product, first: Any, steps: int) -> tuple[Any, Any]:
 def _least_squares(h: Any, beta: Any) -> Any:
     """y with the least norm(beta * e_1 - h @ y), by rotations of rows; 0 for vectors that are zeros."""
     kind = aval_of_argument(h).dtype
-    steps = aval_of_argument(h).shape[1]
+    steps: Any = aval_of_argument(h).shape[1]
     side = np.where(np.arange(steps + 1) == 0, convert(beta, kind), kind.type(0))
     rows = [h[n] for n in range(steps + 1)]
     sides = [side[n] for n in range(steps + 1)]
