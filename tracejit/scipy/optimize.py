@@ -53,9 +53,9 @@ class OptimizeResults(NamedTuple):
 def minimize(
     fun: Callable[..., Any],
     x0: Any,
-    args: tuple[Any, ...] = (),
+    args: Any = (),
     *,
-    method: str,
+    method: Any,
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:

@@ -234,7 +234,7 @@ def gmres(
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
-    restart: int = 20,
+    restart: Any = 20,
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
