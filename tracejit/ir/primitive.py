@@ -60,9 +60,13 @@ class Primitive:
     gives_view: ClassVar[bool] = False  # NumPy's answer may share memory with the first operand
     runs_jaxprs: ClassVar[bool] = False  # among its parameters, once or often
     binds: ClassVar[str] = ""  # the parameter that is a symbol of extents, whose value is its operand from here on
-    named_axis: ClassVar[Any] = None  # the axis of a `vmap` that it is about: its rule `collected` has it
     changes_part: ClassVar[bool] = False  # the result is the first operand with other elements at some places
     __slots__ = ()
+
+    @property
+    def named_axis(self) -> Any:
+        """The axis of a `vmap` that it is about: its rule `collected` has it."""
+        return None
 
     def _key(self) -> tuple[Any, ...]:
         return (type(self), *as_dict(self).values())
