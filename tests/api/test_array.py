@@ -320,3 +320,12 @@ def test_an_array_is_made_of_an_array():
         assert isinstance(made, tj.Array)
         np.testing.assert_array_equal(np.asarray(made)[..., :], np.asarray(x) if made.ndim == 1 else [[1, 2, 3]] * 2)
     assert tj.numpy.array(x, np.float32).dtype == np.float32
+
+
+def test_donated_arrays_that_never_change_are_left_as_they_are():
+    step = tj.jit(lambda x, y: (x + y, x * 2.0), donate_argnums=(0, 1))
+    x, y = tj.numpy.ones(1000), np.full(1000, 2.0)
+    total, double = step(x, y)
+    assert np.asarray(x).tolist() == [1.0] * 1000
+    assert np.asarray(total).tolist() == [3.0] * 1000
+    assert np.asarray(double).tolist() == [2.0] * 1000

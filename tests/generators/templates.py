@@ -305,7 +305,10 @@ def missing() -> list[str]:
         - TRANSFORMS
     )
     methods = (
-        {m for m in METHODS if f".{m}" not in text} - REFUSED - ORDERS - {"fill", "at", "conjugate", "put", "sort"}
+        {m for m in METHODS if f".{m}" not in text}
+        - REFUSED
+        - ORDERS
+        - {"fill", "at", "conjugate", "item", "put", "sort"}
     )
     return sorted(functions | methods)
 

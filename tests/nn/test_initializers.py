@@ -125,3 +125,9 @@ def test_what_does_not_fit_is_refused():
         initializers.variance_scaling(1.0, "fan", "normal")
     with pytest.raises(OptionError, match="distribution is one of"):
         initializers.variance_scaling(1.0, "fan_in", "gamma")
+
+
+def test_shapes_of_arguments_are_shapes():
+    f = tj.jit(lambda x: initializers.normal(1.0)(KEY, x.shape))
+    for n in (2, 3, 5):
+        np.testing.assert_allclose(f(np.zeros((n, 4))), tj.random.normal(KEY, (n, 4)), rtol=1e-12)

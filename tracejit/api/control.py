@@ -41,7 +41,7 @@ from tracejit.primitives.control_flow import to_flag
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.while_loop import While
 from tracejit.support.config import config
-from tracejit.support.errors import DtypeError, Restart, ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import DtypeError, Restart, ShapeError, TracerError, UnsupportedError, UserError
 from tracejit.support.source import located, raised_at, user_location
 from tracejit.support.tree import TreeDef, flatten_like, unflatten
 from tracejit.tracer.cell import aval_of_argument
@@ -67,6 +67,9 @@ __all__ = [
     "switch",
     "while_loop",
 ]
+
+
+_NO_OPERAND = object()
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -436,14 +439,26 @@ def _tested_in_its_body(
     return bounded_loop(lambda state: state[0], step, (to_flag(cond_fun(init)), init), most)[1]
 
 
-def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NO_OPERAND,
+) -> Any:
     """`true_fun(*operands) if pred else false_fun(*operands)`; only the branch taken runs.   Source: JAX's lax.cond.
+
+    operand: one operand by name, in place of `operands`.
 
     >>> import numpy as np, tracejit as tj
     >>> f = tj.jit(lambda x: tj.lax.cond(np.sum(x) > 0, lambda x: 2 * x, lambda x: -x, x))
     >>> f(np.array([1.0, 2.0])), f(np.array([-1.0, -2.0]))
     (array([2., 4.]), array([1., 2.]))
     """
+    if operand is not _NO_OPERAND:
+        if operands:
+            raise UserError("cond: operands are given by place, or one by name (operand=)", location=user_location())
+        operands = (operand,)
     if not isinstance(pred, Tracer):
         return apart((true_fun if pred else false_fun)(*apart(operands)))
     check_none_mixed(operands)

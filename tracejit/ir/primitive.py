@@ -65,7 +65,7 @@ class Primitive:
 
     @property
     def named_axis(self) -> Any:
-        """The axis of a `vmap` that it is about, None of most: its rule `collected` has it."""
+        """The axis of a `vmap` that it is about: its rule `collected` has it."""
         return None
 
     def _key(self) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ given.  Numbers are those of `tj.random`, so JAX's for the same key up to the la
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from tracejit import random
 from tracejit.api.returning import returning_arrays
 from tracejit.numpy import shaping
 from tracejit.numpy.creation import full
-from tracejit.random.operands import as_shape, float_dtype, known_integer
+from tracejit.random.operands import as_shape, float_dtype
 from tracejit.support.errors import OptionError, ShapeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
@@ -44,7 +45,7 @@ def _initializer(
 
     @returning_arrays
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = default) -> Result:
-        extents = tuple([known_integer("initializer", "an extent", n) for n in as_shape(shape)])
+        extents = tuple([operator.index(n) for n in as_shape(shape)])
         return draw(key, extents, float_dtype("initializer", dtype))
 
     return init

@@ -12,6 +12,7 @@ from tracejit.api.jacobian import jacfwd
 from tracejit.api.returning import returning_arrays
 from tracejit.api.transform import checked_function
 from tracejit.lax.control import custom_root, stop_gradient, while_loop
+from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import convert
 from tracejit.support.errors import DtypeError, OptionError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
@@ -79,9 +80,11 @@ def minimize(
     (array([2., 4.]), array([1., 4.]))
     """
     checked_function("scipy.optimize.minimize", fun)
-    if not isinstance(args, tuple):
+    given: Any = args
+    wanted: Any = method
+    if not isinstance(given, tuple):
         raise TracerError(f"minimize: args is a tuple, not {type(args).__name__}", location=user_location())
-    if not isinstance(method, str) or method.lower() != "bfgs":
+    if not isinstance(wanted, str) or wanted.lower() != "bfgs":
         raise UnsupportedError(f"minimize: method is 'BFGS', not {method!r}", location=user_location())
     x0 = x0 if isinstance(x0, (Tracer, np.ndarray)) or has_aval(x0) else np.asarray(x0)
     aval = aval_of_argument(x0)
@@ -153,7 +156,7 @@ def _bfgs(function: Callable[[Any], Any], x: Any, options: _Options) -> tuple[An
     n: Any = aval.shape[0]
     kind = aval.dtype
     both = value_and_grad(function)
-    unit = np.eye(n, dtype=kind)
+    unit = convert(iota((n, n), 0, np.int64) == iota((n, n), 1, np.int64), kind)
 
     def small(slope: Any) -> Any:
         return np.linalg.norm(slope, options.norm) < options.gtol

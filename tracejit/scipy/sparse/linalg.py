@@ -7,6 +7,7 @@ orders, are those of the exact solution: they solve further systems in the same 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from tracejit.api.returning import returning_arrays
 from tracejit.lax.control import custom_linear_solve, fori_loop, stop_gradient, while_loop
+from tracejit.primitives.creation import zeros_of
 from tracejit.primitives.elementwise import convert
 from tracejit.support.errors import DtypeError, OptionError, ShapeError, TracerError
 from tracejit.support.source import user_location
@@ -80,7 +82,7 @@ def _solved(
 ) -> tuple[Any, None]:
     """(solution, None).   method(product, b, x0, preconditioner, most) -> solution"""
     b = map_tree(lambda x: _floats(name, x), b)
-    start = map_tree(lambda x: np.zeros(aval_of_argument(x).shape, aval_of_argument(x).dtype), b) if x0 is None else x0
+    start = map_tree(lambda x: zeros_of(aval_of_argument(x).strong()), b) if x0 is None else x0
     leaves, tree = flatten(b)
     mine = flatten_like(start, tree)
     if mine is None:
@@ -234,7 +236,7 @@ def gmres(
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
-    restart: Any = 20,
+    restart: int = 20,
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
@@ -257,13 +259,13 @@ def gmres(
         raise OptionError(
             f"gmres: solve_method is 'batched' or 'incremental', not {solve_method!r}", location=user_location()
         )
-    if isinstance(restart, bool) or not isinstance(restart, (int, np.integer)) or restart < 1:
+    number: Any = restart
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
         raise OptionError(f"gmres: restart is a number of vectors, not {restart!r}", location=user_location())
 
     def method(product: Product, b: Any, x: Any, before: Product, most: Any) -> Any:
         size = sum(math.prod(aval_of_argument(y).shape) for y in flatten(b)[0])
-        steps: Any = min(int(restart), size)
-        kind = _kind(b)
+        steps, kind = min(int(restart), operator.index(size)), _kind(b)
         length = np.sqrt(_dot(b, b))
         wanted = np.sqrt(_least(b, tol, atol))
         before_b = before(b)
@@ -341,7 +343,7 @@ def _arnoldi(product: Product, first: Any, steps: int) -> tuple[Any, Any]:
 def _least_squares(h: Any, beta: Any) -> Any:
     """y with the least norm(beta * e_1 - h @ y), by rotations of rows; 0 for vectors that are zeros."""
     kind = aval_of_argument(h).dtype
-    steps: Any = aval_of_argument(h).shape[1]
+    steps = operator.index(aval_of_argument(h).shape[1])
     side = np.where(np.arange(steps + 1) == 0, convert(beta, kind), kind.type(0))
     rows = [h[n] for n in range(steps + 1)]
     sides = [side[n] for n in range(steps + 1)]
