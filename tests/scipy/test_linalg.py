@@ -200,7 +200,7 @@ def test_names_of_this_package_need_no_compiled_function(call: str):
     check_call(call, eagerly=True)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f2", "i2", "i4", "?"])
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i2", "i4"])
 def test_dtypes_are_scipys(dtype: str):
     def f(x: Any) -> Any:
         m = scipy_linalg
