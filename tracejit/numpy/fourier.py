@@ -191,7 +191,7 @@ def real_only(name: str, x: ArrayLike) -> Result:
 
 def irfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
     """The inverse of `rfft`: n real numbers, 2 (m - 1) of m unless it is given."""
-    x = _complex(a)
+    x, given = _complex(a), aval(array_of(a)).dtype
     rank = aval(x).ndim
     if not rank:
         raise reject("np.fft.irfft takes arrays, not numbers")
@@ -206,7 +206,8 @@ def irfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = N
         other = p.slice_array(half, (*at, 1), (*outer, more))
         half = p.concatenate([half, conj(p.reverse(other, (len(outer),)))], len(outer))
     found = real(_transform(half, 1))
-    return moveaxis(_scaled(found, _scale("irfft", count, norm, inverse=True)), -1, k)
+    found = moveaxis(_scaled(found, _scale("irfft", count, norm, inverse=True)), -1, k)
+    return to_dtype(found, given) if given == np.float16 else found
 
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -214,10 +215,10 @@ _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 def hfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
     """The transform, real, of numbers of which the first half is given and the others are its conjugates."""
-    x = _complex(a)
+    x = array_of(a)
     if n is None:
         n = 2 * (int(aval(x).shape[axis_index(axis, aval(x).ndim)]) - 1)
-    return irfft(conj(x), n, axis, _SWAPPED.get(norm, norm))
+    return irfft(conj(x) if aval(x).dtype.kind == "c" else x, n, axis, _SWAPPED.get(norm, norm))
 
 
 def ihfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
@@ -284,7 +285,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 
 def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None, out: ArrayLike = None) -> Result:
     """The inverse of `rfftn`; the last axis gets an even number of elements unless `s` says how many."""
-    x = _complex(a)
+    x = array_of(a)
     sizes, places = _sizes_and_axes("irfftn", aval(x).ndim, s, axes)
     if not places:
         raise reject("at least 1 axis must be transformed")

@@ -85,12 +85,12 @@ class Namespace(dict[str, Any]):
         value = self.find(name)
         if value is MISSING:
             raise KeyError(name)
-        if isinstance(value, type):
+        if isinstance(value, (type, np.ufunc)):
             frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
             convert = converter(value)
             if convert is not None and called_here(frame):
                 return convert
-            if is_users_type(value) and reads_attribute(frame, "__dict__"):
+            if isinstance(value, type) and is_users_type(value) and reads_attribute(frame, "__dict__"):
                 return _ClassView(value)
         return value
 
@@ -257,7 +257,7 @@ class ModuleView(ModuleType):
         except AttributeError:
             object.__getattribute__(self, "__substitute__")(real.__dict__, name, MISSING)
             raise
-        if isinstance(value, type):
+        if isinstance(value, (type, np.ufunc)):
             convert = converter(value)
             if convert is not None and called_here(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
                 return convert
