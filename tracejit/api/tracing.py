@@ -276,7 +276,8 @@ def _of_unknown_shape(count: Count, location: Location | None) -> UnsupportedErr
     return UnsupportedError(
         f"how many elements {count.what} has is known when the program runs, and decides what is done here: arrays "
         "that are computed with one another are selected by one mask (m = x > 0, then x[m] and y[m]), or one of them "
-        "is np.where(mask, x, other)",
+        "is np.where(mask, x, other); np.unique, np.nonzero and their like give such arrays too, and with size= of "
+        "tj.numpy ones of a length that is known",
         location=location,
     )
 

@@ -129,7 +129,7 @@ from tracejit.numpy.putting import *  # noqa: F403
 from tracejit.numpy.quantiles import *  # noqa: F403
 from tracejit.numpy.queries import *  # noqa: F403
 from tracejit.numpy.real_functions import *  # noqa: F403
-from tracejit.numpy.redirected import fromfunction, redirect_numpy  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from tracejit.numpy.redirected import fill_nested, fromfunction  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from tracejit.numpy.reductions import *  # noqa: F403
 from tracejit.numpy.rounding import *  # noqa: F403
 from tracejit.numpy.selecting import *  # noqa: F403
@@ -161,8 +161,8 @@ def _returning_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-redirect_numpy()
 add_methods()
+fill_nested()
 globals().update({
     _name: _returning_arrays(_value) for _name, _value in list(globals().items())
     if type(_value) is FunctionType and _value.__module__.startswith("tracejit.numpy.")

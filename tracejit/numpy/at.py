@@ -129,7 +129,10 @@ class IndexedAt:
     mul = multiply
 
     def divide(self, values: ArrayLike, **options: Any) -> Result:
-        """x with x[index] divided."""
+        """x with x[index] divided: true quotients, float64 of integers."""
+        if self.array.dtype.kind in "biu":
+            divided = IndexedAt(to_dtype(self.array, np.float64), self.index, self.checked)
+            return divided.divide(to_dtype(as_array(values), self.array.dtype), **options)
         return self._combined("divide", u.divide, values, **options)
 
     def power(self, values: ArrayLike, **options: Any) -> Result:

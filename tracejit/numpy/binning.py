@@ -21,6 +21,7 @@ from tracejit.primitives import shape as p
 from tracejit.primitives.creation import full
 from tracejit.primitives.indexing import gather, scatter
 from tracejit.primitives.reduction import reduce_max
+from tracejit.support.dtypes import PYTHON_NUMBERS
 from tracejit.support.errors import ConcretizationError, DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -131,6 +132,8 @@ def histogram_bin_edges(
 
 def _edges(name: str, x: ArrayLike, bins: Any, over: Any, weights: ArrayLike) -> tuple[Result, Any]:
     """(edges of bins, how many there are if all are of one width)"""
+    if aval(x).dtype.kind == "b":
+        x = to_dtype(x, np.uint8)
     if isinstance(bins, str):
         return _by_rule(name, x, bins, over, weights), None
     if is_sequence(bins):
@@ -139,7 +142,10 @@ def _edges(name: str, x: ArrayLike, bins: Any, over: Any, weights: ArrayLike) ->
             raise reject(f"np.{name}: the edges of bins are a vector")
         n = aval(edges).shape[0]
         if not isinstance(n, int) or n > 1:
-            check_none(u.less(part(edges, 0, 1, n - 1), part(edges, 0, 0, n - 1)), UNORDERED_BINS)
+            first, second = part(edges, 0, 0, n - 1), part(edges, 0, 1, n - 1)
+            check_none(u.less(second, first), UNORDERED_BINS)
+            if aval(edges).dtype.kind in "fc":  # NaN is greatest
+                check_none(u.logical_and(u.isnan(first), u.logical_not(u.isnan(second))), UNORDERED_BINS)
         return edges, None
     if isinstance(bins, (float, np.floating)) or (getattr(bins, "ndim", 1) == 0 and aval(bins).dtype.kind not in "iu"):
         raise DtypeError(f"np.{name}: bins is a number of bins, edges or a rule's name", location=user_location())
@@ -147,6 +153,8 @@ def _edges(name: str, x: ArrayLike, bins: Any, over: Any, weights: ArrayLike) ->
     if isinstance(count, int) and count < 1:
         raise reject(f"np.{name}: there is no histogram of {count} bins")
     first, last = _ends(name, x, over)
+    if name == "histogramdd":
+        return linspace(first, last, count + 1), count
     ends = [first, last, x]
     dtype = np.result_type(*[_sample(e) for e in ends])
     if dtype.kind in "iub":
@@ -159,7 +167,7 @@ def _sample(x: Any) -> Any:
     have = aval(x)
     if not have.weak:
         return have.dtype
-    return {"b": False, "i": 0, "f": 0.0}[have.dtype.kind]
+    return PYTHON_NUMBERS[have.dtype.kind]
 
 
 def _ends(name: str, x: ArrayLike, over: Any) -> tuple[Any, Any]:
@@ -226,9 +234,11 @@ def histogram(
         if not same_shape(aval(w).shape, aval(given).shape) and tuple(aval(w).shape) != tuple(aval(given).shape):
             raise reject("np.histogram: the weights are not of the array's shape")
         w = ravel(w)
+        if aval(w).dtype.kind == "b" and is_sequence(bins):
+            raise DtypeError("np.histogram: weights are added up, as numbers; convert bools", location=user_location())
     edges, count = _edges("histogram", x, bins, range, weights)
     m = aval(edges).shape[0] - 1
-    counts = _in_bins([_of_width(x, edges, count) if count is not None else _of_edges(x, edges)], [m], w)
+    counts = _in_bins([_of_width(x, edges, count) if count is not None else _of_edges(x, edges, with_nan=True)], [m], w)
     if w is not None:
         counts = to_dtype(counts, aval(w).dtype)
     if density:
@@ -237,14 +247,20 @@ def histogram(
     return counts, edges
 
 
-def _of_edges(x: ArrayLike, edges: ArrayLike) -> Result:
-    """The bin of each element, by a search; -1 for those in none."""
+def _of_edges(x: ArrayLike, edges: ArrayLike, *, with_nan: bool = False) -> Result:
+    """The bin of each element, by a search; -1 for those in none.  with_nan: a last edge of NaN has those below."""
     m = aval(edges).shape[0] - 1
     if isinstance(m, int) and m < 1:
         return full(aval(x).shape, np.int64(-1))
     found = u.subtract(searchsorted(edges, x, "right"), 1)
     last = element_at(edges, m)
-    inside = u.logical_and(u.greater_equal(x, element_at(edges, 0)), u.less_equal(x, last))
+    from_first, to_last = u.greater_equal(x, element_at(edges, 0)), u.less_equal(x, last)
+    if aval(edges).dtype.kind in "fc":
+        missing = u.isnan(x)
+        from_first, to_last = u.logical_or(from_first, missing), u.logical_or(to_last, u.isnan(last))
+        if not with_nan:
+            to_last = u.logical_and(to_last, u.logical_not(missing))
+    inside = u.logical_and(from_first, to_last)
     return u.where(inside, u.minimum(found, OPERATORS.extent(m - 1)), np.int64(-1))
 
 

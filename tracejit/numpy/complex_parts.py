@@ -85,8 +85,10 @@ def _part(which: _Part, val: ArrayLike) -> Result:
 def set_part(x: Tracer, name: str, value: ArrayLike) -> None:
     """x.real = value, x.imag = value: of a complex value its real part, as in NumPy.
 
-    Raises: TypeError for imaginary parts of real numbers.
+    Raises: TypeError for imaginary parts of arrays of real numbers; AttributeError for parts of numbers.
     """
+    if x.is_scalar:
+        raise AttributeError(f"attribute {name!r} of numbers is not writable")
     if x.dtype.kind == "c":
         OPERATORS.setitem(_part(_REAL if name == "real" else _IMAG, x), Ellipsis, real(value))
     elif name == "real":

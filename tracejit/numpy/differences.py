@@ -238,7 +238,8 @@ def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: AxisLike = -1, *, peri
     wrapped = u.add(u.remainder(u.subtract(step, low), period), low)
     if boundary:
         wrapped = u.where(u.logical_and(u.equal(wrapped, low), u.greater(step, 0)), high, wrapped)
-    correction = u.where(u.less(u.absolute(step), limit), 0, u.subtract(wrapped, step))
+    small = spread(u.less(u.absolute(step), limit), aval(step).shape)  # as NumPy's where= is
+    correction = u.where(small, 0, u.subtract(wrapped, step))
     total = r.cumsum(correction, axis=k)
     n = aval(x).shape[k]
     if is_empty(n):

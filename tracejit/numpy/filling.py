@@ -39,7 +39,7 @@ def copyto(dst: ArrayLike, src: ArrayLike, casting: Any = "same_kind", where: Ar
         )
     number = is_python_number(src)
     x = src if number else array_of(src)
-    least = {"b": np.bool_, "i": np.uint8, "f": np.float16}
+    least = {"b": np.bool_, "i": np.uint8, "f": np.float16, "c": np.complex64}
     if number and not np.can_cast(least[aval(x).dtype.kind], dst.dtype, casting):
         raise DtypeError(
             f"np.copyto: a Python number cannot be cast to {dst.dtype} by the rule {casting!r}",

@@ -18,7 +18,7 @@ from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.primitives.creation import extent_value, iota
 from tracejit.primitives.shape import reshape
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.tables import FUNCTIONS, METHODS
+from tracejit.tracer.tables import FUNCTIONS, METHODS, OUT_CASTING
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["argwhere", "compress", "extract", "flatnonzero", "nonzero"]
@@ -127,5 +127,6 @@ def extract(condition: ArrayLike, arr: ArrayLike) -> Result:
 
 
 METHODS["nonzero"] = nonzero
+OUT_CASTING[compress] = "back"
 FUNCTIONS[np.compress], FUNCTIONS[np.extract] = compress, extract
 METHODS["compress"] = lambda a, condition, axis=None: compress(condition, a, axis)

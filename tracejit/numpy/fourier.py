@@ -115,7 +115,9 @@ def real_only(name: str, x: ArrayLike) -> Result:
 
 def irfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
     """The inverse of `rfft`: n real numbers, 2 (m - 1) of m unless it is given."""
-    return _along("irfft", "irfft", _complex(a), n, axis, norm, inverse=True)
+    given = aval(array_of(a)).dtype
+    found = _along("irfft", "irfft", _complex(a), n, axis, norm, inverse=True)
+    return to_dtype(found, given) if given == np.float16 else found
 
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -123,10 +125,10 @@ _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 def hfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
     """The transform, real, of numbers of which the first half is given and the others are its conjugates."""
-    x = _complex(a)
+    x = array_of(a)
     if n is None:
         n = 2 * (int(aval(x).shape[axis_index(axis, aval(x).ndim)]) - 1)
-    return irfft(conj(x), n, axis, _SWAPPED.get(norm, norm))
+    return irfft(conj(x) if aval(x).dtype.kind == "c" else x, n, axis, _SWAPPED.get(norm, norm))
 
 
 def ihfft(a: ArrayLike, n: Any = None, axis: AxisLike = -1, norm: str | None = None, out: ArrayLike = None) -> Result:
@@ -193,7 +195,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 
 def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None, out: ArrayLike = None) -> Result:
     """The inverse of `rfftn`; the last axis gets an even number of elements unless `s` says how many."""
-    x = _complex(a)
+    x = array_of(a)
     sizes, places = _sizes_and_axes("irfftn", aval(x).ndim, s, axes)
     if not places:
         raise reject("at least 1 axis must be transformed")

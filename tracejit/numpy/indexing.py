@@ -45,7 +45,7 @@ from tracejit.tracer.tracer import Tracer, extent_of
 
 __all__ = [
     "IndexArray", "basic_index", "classify", "expanded", "getitem", "has_traced_mask", "index_arrays", "masked_part",
-    "read_view", "single_mask",
+    "rank_at", "read_view", "single_mask",
 ]  # fmt: skip
 
 
@@ -551,7 +551,22 @@ def _fitting(mask: ArrayLike, shape: Shape) -> Result:
 def has_traced_mask(index: IndexLike) -> bool:
     """Whether a mask that is not known is among the parts of an index."""
     parts = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(part, Tracer) and part.dtype == np.bool_ for part in parts)
+    return any(
+        isinstance(part, Tracer) and part.dtype == np.bool_ and isinstance(_plain(part), Tracer) for part in parts
+    )
+
+
+def rank_at(index: IndexLike, rank: int) -> int:
+    """How many axes x[index] has, of an x of this rank."""
+    kept, arrays = 0, 0
+    for part in expanded(index, rank):
+        if part is None or isinstance(part, slice):
+            kept += 1
+        elif _is_mask(part):
+            arrays = max(arrays, 1)
+        elif not _is_integer(part):
+            arrays = max(arrays, np.ndim(part))
+    return kept + arrays
 
 
 def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | None:

@@ -216,7 +216,8 @@ def polyint(p: ArrayLike, m: ArrayLike = 1, k: ArrayLike = None) -> Result:
 def poly(seq_of_zeros: ArrayLike) -> Result:
     """The coefficients of the polynomial with the given zeros, the first of them 1.
 
-    Raises: UnsupportedError for a matrix, whose characteristic polynomial follows from eigenvalues.
+    Raises: UnsupportedError for a matrix, whose characteristic polynomial follows from eigenvalues, and for complex
+    zeros, as it is real where they are conjugates of each other.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda zeros: np.poly(zeros))(np.array([1.0, -2.0]))
@@ -230,6 +231,11 @@ def poly(seq_of_zeros: ArrayLike) -> Result:
         raise reject("np.poly: input must be 1d or non-empty square 2d array.")
     if not int(have.shape[0]):
         return 1.0
+    if have.dtype.kind == "c":
+        raise unsupported(
+            "np.poly of complex zeros is not supported: its coefficients are real where these are pairs of conjugates, "
+            "so data decide the dtype"
+        )
     dtype = np.dtype(np.float32 if have.dtype == np.float32 else np.float64)
     zeros = to_dtype(zeros, dtype)
     found: Any = np.ones(1, dtype)

@@ -31,6 +31,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_to",
     "fitting",
+    "leaves_of",
     "numbers_to_dtype",
     "promote",
     "to_dtype",
@@ -43,7 +44,7 @@ def as_array(x: ArrayLike) -> Result:
     if isinstance(x, (Tracer, np.ndarray, np.generic)) or weak_kind(x) is not None or has_aval(x):
         return x
     if isinstance(x, (list, tuple)):
-        if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):
+        if any(isinstance(leaf, (Tracer, Dim)) for leaf in leaves_of(x)):
             return OPERATORS.stack([as_array(item) for item in x])
         return np.asarray(x)
     if isinstance(x, Dim):
@@ -57,7 +58,8 @@ def as_array(x: ArrayLike) -> Result:
     return np.asarray(x)
 
 
-def _leaves(x: ArrayLike) -> list[Result]:
+def leaves_of(x: ArrayLike) -> list[Result]:
+    """What nested lists and tuples hold."""
     out: list[Any] = []
     stack = [x]
     while stack:
@@ -140,7 +142,7 @@ def numbers_to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
 
     if isinstance(x, Tracer):
         return to_dtype(x, dtype) if x.aval.weak else x
-    if any(isinstance(leaf, (Tracer, Dim)) for leaf in _leaves(x)):
+    if any(isinstance(leaf, (Tracer, Dim)) for leaf in leaves_of(x)):
         return converted(x)
     try:
         return np.asarray(x, dtype) if isinstance(x, (list, tuple)) or weak_kind(x) is not None else x

@@ -11,13 +11,15 @@ from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.assigning import updated
 from tracejit.numpy.axes import axis_index, reject, same_extent, unsupported
 from tracejit.numpy.bounds import Bounds
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, to_dtype
-from tracejit.numpy.shaping import array_of
+from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.indexing import gather
-from tracejit.support.errors import DtypeError, IndexOutOfBounds
+from tracejit.support.errors import DtypeError, IndexOutOfBounds, ShapeError, WriteError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, IndexLike, Result
+from tracejit.tracer.failures import Reason
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS
 from tracejit.tracer.tracer import Tracer
@@ -125,6 +127,12 @@ def put_along_axis(
     if axis is None:
         if aval(places).ndim != 1:
             raise reject("np.put_along_axis: without an axis the indices are a vector")
+        if inplace and isinstance(arr, Tracer) and x.ndim and _is_copied(ravel(x)):
+            raise WriteError(
+                "np.put_along_axis: without an axis an array that does not lie in C order is read-only, in NumPy too; "
+                "use np.put(x, indices, values)",
+                location=user_location(),
+            )
         new = updated(p.reshape(x, (prod(have),)), places, to_dtype(as_array(values), aval(x).dtype), True, bounds)
         return handed_over("put_along_axis", arr, p.reshape(new, have), inplace)
     rank = len(have)
@@ -137,6 +145,11 @@ def put_along_axis(
     return handed_over("put_along_axis", arr, new, inplace)
 
 
+def _is_copied(flat: ArrayLike) -> bool:
+    """Whether the elements of an array along one axis are a copy, and no view."""
+    return isinstance(flat, Tracer) and flat.root is None
+
+
 def lines_along(shape: Any, axis: int) -> list[Any]:
     """Index arrays that name each place along the other axes."""
     rank = len(shape)
@@ -144,6 +157,9 @@ def lines_along(shape: Any, axis: int) -> list[Any]:
         None if d == axis else c.iota(tuple([n if e == d else 1 for e in range(rank)]), d, np.int64)
         for d, n in enumerate(shape)
     ]
+
+
+_NO_VALUES = Reason(ShapeError, "np.place: there are no values to put")
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Result:
@@ -169,7 +185,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     values = to_dtype(values, have.dtype)
     values = p.reshape(values, (aval(values).size,))
     if _is_none(values):
-        raise reject("np.place: there are no values to put")
+        check_none(test, _NO_VALUES)
+        return handed_over("place", arr, x, inplace)
     if not aval(test).size == have.size:
         raise reject(f"np.place: a mask of shape {aval(test).shape} is given for an array of shape {have.shape}")
     flat = p.reshape(test, (have.size,))

@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.ir.extents import Dim, Extent
 from tracejit.numpy.axes import as_shape, unsupported
 from tracejit.numpy.promotion import broadcast_shapes as common_shape
+from tracejit.support.dtypes import PYTHON_NUMBERS
 from tracejit.support.typing import ArrayLike, Result, ShapeLike, has_aval
 from tracejit.tracer.captured import CellTracer
 from tracejit.tracer.tables import FUNCTIONS
@@ -27,12 +28,11 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     >>> tj.numpy.result_type(np.ones(2, np.float32), 1.5, np.int16)
     dtype('float32')
     """
-    number: dict[str, Any] = {"b": False, "i": 0, "f": 0.0}
 
     def plain(x: ArrayLike) -> Result:
         if not isinstance(x, Tracer):
             return 0 if isinstance(x, Dim) else x.aval.dtype if has_aval(x) else x
-        return number[x.dtype.kind] if x.aval.weak and not x.shape else x.dtype
+        return PYTHON_NUMBERS[x.dtype.kind] if x.aval.weak and not x.shape else x.dtype
 
     return np.result_type(*map(plain, arrays_and_dtypes))
 

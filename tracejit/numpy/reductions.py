@@ -24,7 +24,7 @@ from tracejit.support.dtypes import canonical, real_dtype, result_type
 from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
-from tracejit.tracer.failures import NO_WEIGHT
+from tracejit.tracer.failures import NO_WEIGHT, empty_reduction
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.tables import (
@@ -430,6 +430,15 @@ def _reduced(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
         keepdims: Any = False,
         **options: Any,
     ) -> Result:
+        if "initial" in options and options["initial"] is None:  # not even the identity
+            del options["initial"]
+            shape = aval(as_array(a)).shape
+            over = [shape[d] for d in _folded_axes(axis, len(shape))]
+            check_not_empty(f"{name}.reduce", *over)
+            if builtins.any(isinstance(n, int) and n == 0 for n in over):
+                raise empty_reduction(f"{name}.reduce").error()
+        if name in _TRUTHS:
+            return _truth(a, axis, dtype, keepdims, options)
         if dtype is not None:
             options["dtype"] = dtype
         unknown = [option for option in options if option not in known and options[option] is not None]
@@ -441,7 +450,20 @@ def _reduced(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
             )
         return fold(a, axis=axis, keepdims=keepdims, **options)
 
+    def _truth(a: ArrayLike, axis: AxisLike, dtype: DTypeLike, keepdims: Any, options: dict[str, Any]) -> Result:
+        if dtype is not None and canonical(dtype).kind != "b":
+            raise UnsupportedError(
+                f"np.{name}.reduce with dtype={canonical(dtype)} is not supported in traced code; convert its results",
+                location=user_location(),
+            )
+        initial = options.pop("initial", np._NoValue)  # pyright: ignore[reportPrivateUsage]
+        found = fold(a, axis=axis, keepdims=keepdims, **options)
+        return found if initial is np._NoValue else _TRUTHS[name](found, initial)  # pyright: ignore[reportPrivateUsage]
+
     return function
+
+
+_TRUTHS: dict[str, Callable[..., Any]] = {"logical_and": u.logical_and, "logical_or": u.logical_or}
 
 
 LAYOUTS.update(

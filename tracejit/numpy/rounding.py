@@ -17,7 +17,7 @@ from tracejit.numpy.promotion import (
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.strides import in_order_of_operands, like_first
 from tracejit.primitives.complex_numbers import imag, make_complex, real
-from tracejit.support.errors import DtypeError
+from tracejit.support.errors import DtypeError, NumberOutOfBounds
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.layout import LAYOUTS, Layout
@@ -32,6 +32,8 @@ def round(a: ArrayLike, decimals: Any = 0, out: ArrayLike = None) -> Result:
     x = array_of(a)
     dtype = aval(x).dtype
     places = static_int(decimals, "np.round's decimals")
+    if not -(2**31) <= places < 2**31:
+        raise NumberOutOfBounds(f"np.round: {places} decimals are no 32-bit integer", location=user_location())
     if dtype.kind == "c":
         return make_complex(round(real(x), places), round(imag(x), places))
     if dtype.kind == "b":

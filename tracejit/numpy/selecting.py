@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.ranges import ANYTHING, Range, within
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import reject, same_shape, unsupported
+from tracejit.numpy.axes import reject, same_shape
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import (
     as_array,
     aval,
@@ -26,6 +28,7 @@ from tracejit.support.errors import DtypeError, IndexOutOfBounds
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.calls import handed_out
+from tracejit.tracer.failures import NO_CHOICE
 from tracejit.tracer.layout import AS_IS, LAYOUTS
 from tracejit.tracer.tables import FUNCTIONS, METHODS, SPREADING
 from tracejit.tracer.tracer import Tracer
@@ -120,8 +123,9 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 def choose(a: ArrayLike, choices: ArrayLike, out: ArrayLike = None, mode: str = "raise") -> Result:
     """For each element of a the choice of that number.
 
-    mode: "clip" and "wrap" as NumPy; "raise" checks values that are known and otherwise clips, since compiled code does
-    not raise here.
+    mode: "clip" and "wrap" as NumPy; with "raise" the program fails where there is no such choice.
+
+    Raises: ChoiceOutOfBounds, a ValueError as NumPy's and an IndexError.
     """
     if mode not in ("raise", "clip", "wrap"):
         raise reject(f"np.choose: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
@@ -131,14 +135,10 @@ def choose(a: ArrayLike, choices: ArrayLike, out: ArrayLike = None, mode: str = 
     index = array_of(a)
     if aval(index).dtype.kind not in "iub":
         raise DtypeError(f"np.choose: {aval(index)} is not an index", location=user_location())
-    if mode == "raise":
-        if isinstance(index, Tracer):
-            raise unsupported(
-                "np.choose checks its index in mode 'raise', which compiled code cannot; use mode='clip' or mode='wrap'"
-            )
-        if index.size and not (0 <= index.min() and index.max() < len(options)):
-            raise reject("np.choose: invalid entry in the index")
+    surely_there = aval(index).dtype.kind == "b" and len(options) > 1
     index = to_dtype(index, np.int64)
+    if mode == "raise" and not surely_there and not within(_range_of(index), 0, len(options) - 1):
+        check_none(u.logical_or(u.less(index, 0), u.greater_equal(index, len(options))), NO_CHOICE)
     index = u.remainder(index, len(options)) if mode == "wrap" else clip(index, 0, len(options) - 1)
     dtype, _ = result_type(*[(aval(x).dtype, aval(x).weak) for x in options])
     shape = broadcast_shapes(aval(index).shape, *[aval(x).shape for x in options])
@@ -147,6 +147,10 @@ def choose(a: ArrayLike, choices: ArrayLike, out: ArrayLike = None, mode: str = 
     for n in reversed(range(len(options) - 1)):
         result = choose_between(u.equal(index, n), spread(wrapped_to_dtype(options[n], dtype), shape), result)
     return copy(result) if len(options) == 1 else result
+
+
+def _range_of(x: ArrayLike) -> Range:
+    return x.seen().value_range() if isinstance(x, Tracer) else ANYTHING
 
 
 def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args: ArrayLike, **kw: Any) -> Result:

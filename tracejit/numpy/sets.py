@@ -18,7 +18,7 @@ from tracejit.numpy.counts import checked_size, may_count, places_where
 from tracejit.numpy.data_dependent import data_dependent
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
-from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, leaves_of, to_dtype
 from tracejit.numpy.shaping import array_of, moveaxis, ravel
 from tracejit.numpy.taking import isin
 from tracejit.primitives import sorting as s
@@ -26,6 +26,7 @@ from tracejit.primitives.creation import extent_value, full, iota
 from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.indexing import gather, scatter
 from tracejit.primitives.shape import reshape, reverse
+from tracejit.support.dtypes import result_type
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
@@ -44,17 +45,33 @@ _MOST_COLUMNS = 64
 
 def _is_known(*xs: ArrayLike) -> bool:
     """Whether NumPy can be asked: these values depend on no argument, or nothing is traced that could count."""
-    if not may_count():
-        return True
-    arrays = [array_of(x) if isinstance(x, (list, tuple)) else x for x in xs]
-    return all(not isinstance(x, Tracer) or x.seen().concrete() is not None for x in arrays)
+    return not may_count() or all(not isinstance(x, Tracer) or x.seen().concrete() is not None for x in leaves_of(xs))
 
 
 def _differs(x: ArrayLike, y: ArrayLike, equal_nan: bool = False) -> Result:
     other = u.not_equal(x, y)
-    if not equal_nan or aval(x).dtype.kind != "f":
+    if not equal_nan or aval(x).dtype.kind not in "fc":
         return other
     return u.logical_and(other, u.logical_not(u.logical_and(u.isnan(x), u.isnan(y))))
+
+
+_KEEPS_FIRST_NAN = np.lib.NumpyVersion(np.__version__) >= "2.3.0"
+"""From there on unique looks elements up as it meets them, and keeps the first NaN; before, the least one."""
+
+
+def _with_one_nan(x: ArrayLike) -> Result:
+    """A vector whose complex NaNs, of which there are many, are the one that `unique` keeps, the first."""
+    if aval(x).dtype.kind != "c" or is_empty(aval(x).shape[0]) or not _KEEPS_FIRST_NAN:
+        return x
+    missing = u.isnan(x)
+    return u.where(missing, gather(x, (0,), [r.argmax(missing)]), x)
+
+
+def _with_equal_nans(x: ArrayLike) -> Result:
+    """A vector that is sorted as one whose NaNs are all the same."""
+    if aval(x).dtype.kind != "c":
+        return x
+    return u.where(u.isnan(x), aval(x).dtype.type(complex(np.nan, np.nan)), x)
 
 
 def _begins(ordered: ArrayLike, differs: Callable[[Any, Any], Any]) -> Result:
@@ -126,6 +143,8 @@ def unique(
     (n,) = aval(x).shape
     if is_empty(n) and size is not None and fill_value is None and not is_empty(checked_size(size)):
         raise reject("unique: of no elements there is none to fill with; give fill_value=")
+    if equal_nan and not any(options.values()):
+        x = _with_one_nan(x)
     ordered, order = s.sort([x, iota((n,), 0, np.int64)], 0)
     begins = _begins(ordered, lambda a, b: _differs(a, b, equal_nan))
     found = _of_marks(ordered, order, begins, options, size, fill_value)
@@ -234,10 +253,11 @@ def _together(ar1: ArrayLike, ar2: ArrayLike) -> tuple[Result, Result, Extent, E
 
     Of equal elements those of the first come first.
     """
-    x, y = (ravel(z) for z in alike(ar1, ar2))
+    x, y = (_with_one_nan(ravel(z)) for z in alike(ar1, ar2))
     n, m = aval(x).shape[0], aval(y).shape[0]
-    ordered, order = s.sort([concatenate([x, y]), iota((n + m,), 0, np.int64)], 0)
-    return ordered, order, n, m
+    both = concatenate([x, y])
+    ordered, order = s.sort([_with_equal_nans(both), iota((n + m,), 0, np.int64)], 0)
+    return ordered if aval(x).dtype.kind != "c" else gather(both, (0,), [order]), order, n, m
 
 
 def _least_filled(values: ArrayLike, count: ArrayLike, size: ArrayLike, fill: ArrayLike) -> Result:
@@ -322,7 +342,10 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: ArrayLike = None, fill_valu
     """
     if size is None and _is_known(ar1, ar2):
         return data_dependent("union1d", "give size=, how many there are at most", np.union1d)(ar1, ar2)
-    return unique(concatenate([ravel(z) for z in alike(ar1, ar2)]), size=size, fill_value=fill_value)
+    both = [as_array(z) for z in (ar1, ar2)]  # of which a Python number takes the dtype of the other
+    dtype, _ = result_type(*[(aval(z).dtype, aval(z).weak) for z in both])
+    both = [ravel(array_of(to_dtype(z, dtype))) for z in both]
+    return unique(concatenate(both), size=size, fill_value=fill_value)
 
 
 def setdiff1d(
@@ -356,10 +379,10 @@ def setdiff1d(
         source = u.greater_equal(order, extent_value(n, np.int64))
         begins = _begins(both, lambda a, b: _differs(a, b, True))
         alone = _of_last(source, _ends(begins))
-        if aval(both).dtype.kind == "f":
+        if aval(both).dtype.kind in "fc":
             alone = u.logical_and(alone, u.logical_not(u.isnan(both)))  # no NaN is another one
         here = u.logical_and(begins, u.logical_not(u.logical_or(source, alone)))
-        values = gather(mine, (0,), [order])
+        values = gather(_with_one_nan(mine), (0,), [order])
     if is_empty(aval(values).shape[0]):
         return full((0 if size is None else checked_size(size),), aval(mine).dtype.type(fill))
     places, count = places_where(here, size)
@@ -405,7 +428,7 @@ def setxor1d(
         begins = _begins(ordered, lambda a, b: _differs(a, b, True))
         alone = u.equal(source, _of_last(source, _ends(begins)))
         here = u.logical_and(begins, alone)
-        if aval(ordered).dtype.kind == "f":  # no NaN is another one: one of each array
+        if aval(ordered).dtype.kind in "fc":  # no NaN is another one: one of each array
             changes = u.logical_or(begins, _begins(source, _differs))
             here = u.where(u.isnan(ordered), changes, here)
     places, count = places_where(here, size)

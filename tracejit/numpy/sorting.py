@@ -164,9 +164,9 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Result:
     shape = aval(arrays[0]).shape
     if any(aval(x).shape != shape for x in arrays):
         raise reject("np.lexsort: the keys differ in shape")
+    k = axis_index(operator.index(axis), max(len(shape), 1))  # numbers are sorted as vectors are
     if not shape:
         return np.int64(0)
-    k = axis_index(operator.index(axis), len(shape))
     return s.sort([*arrays[::-1], c.iota(shape, k, np.int64)], k, len(arrays))[-1]
 
 

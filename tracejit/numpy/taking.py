@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import greatest_extent, has_index
 from tracejit.numpy import reductions as r, ufuncs as u
-from tracejit.numpy.axes import axis_index, is_flattened, reject, unsupported
+from tracejit.numpy.agreement import as_long_as, is_counted
+from tracejit.numpy.axes import axis_index, is_flattened, reject, same_shape, unsupported
 from tracejit.numpy.bounds import Bounds
 from tracejit.numpy.data_dependent import data_dependent
-from tracejit.numpy.joining import concatenate, element_at, part
+from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype
@@ -20,14 +22,14 @@ from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.complex_numbers import imag, make_complex, real
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.sorting import sort
-from tracejit.support.errors import DtypeError
+from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.modes import GatherScatterMode
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
-from tracejit.tracer.failures import UNORDERED_BINS
+from tracejit.tracer.failures import UNORDERED_BINS, Reason
 from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.tables import FUNCTIONS, METHODS
+from tracejit.tracer.tables import FUNCTIONS, METHODS, OUT_CASTING
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -140,15 +142,22 @@ def searchsorted(
     line, value = alike(a, v)
     if aval(line).ndim != 1:
         raise reject("np.searchsorted: the sorted array is a vector")
-    n = int(aval(line).shape[0])
+    n = _count(line)
     place = spread(np.int64(0), aval(value).shape)
-    step = 1 << n.bit_length()
+    step = 1 << int(greatest_extent(aval(line).shape[0])).bit_length()
     while step := step // 2:
         further = u.add(place, step)
         inside = u.less_equal(further, n)
-        found = gather(line, (0,), [u.subtract(u.minimum(further, n), 1)])
+        last = u.subtract(u.minimum(further, n), 1)
+        found = gather(line, (0,), [last if isinstance(n, int) else u.maximum(last, 0)])
         place = u.where(u.logical_and(inside, _before(found, value, side)), further, place)
     return place if method is None else to_dtype(place, np.int32)
+
+
+def _count(line: ArrayLike) -> Any:
+    """How many elements a vector has: as an integer, or as a number of the program where that computes it."""
+    n = aval(line).shape[0]
+    return OPERATORS.extent(n) if has_index(n) else int(n)
 
 
 def _before(x: ArrayLike, value: ArrayLike, side: str) -> Result:
@@ -172,7 +181,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         raise DtypeError("np.digitize: x and bins may not be complex", location=user_location())
     if aval(edges).ndim != 1:
         raise reject("np.digitize: the bins are a vector")
-    n = int(aval(edges).shape[0])
+    n = _count(edges)
     later, earlier = (OPERATORS.getitem(edges, cut) for cut in (slice(1, None), slice(None, -1)))
     falls, rises = r.any(u.less(later, earlier)), r.any(u.greater(later, earlier))
     check_none(u.logical_and(falls, rises), UNORDERED_BINS)
@@ -188,6 +197,9 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     if isinstance(falls, Tracer):
         return u.where(falls, falling(), rising())
     return falling() if falls else rising()
+
+
+_NO_POINTS = Reason(ShapeError, "np.interp needs at least one point")
 
 
 def interp(
@@ -209,36 +221,47 @@ def interp(
             interp(x, xp, of(array_of(fp)), *[None if z is None else of(z) for z in ends]) for of in (real, imag)
         ])  # fmt: skip
     at, nodes, values = (to_dtype(array_of(z), np.float64) for z in (x, xp, fp))
-    if aval(nodes).ndim != 1 or aval(values).ndim != 1 or aval(nodes).shape != aval(values).shape:
+    if is_counted(aval(nodes).shape, aval(values).shape) and aval(nodes).ndim == aval(values).ndim == 1:
+        values = as_long_as(values, aval(values).shape, aval(nodes).shape)
+    if aval(nodes).ndim != 1 or aval(values).ndim != 1 or not same_shape(aval(nodes).shape, aval(values).shape):
         raise reject(
             f"np.interp: points of shapes {aval(nodes).shape} and {aval(values).shape} are not two vectors of one "
             "length"
         )
-    n = int(aval(nodes).shape[0])
-    if n == 0:
-        raise reject("np.interp needs at least one point")
-    first, last = element_at(values, 0), element_at(values, n - 1)
+    n = _count(nodes)
+    if isinstance(n, int) and n == 0:
+        raise _NO_POINTS.error()
+    if not isinstance(n, int):
+        check_none(u.equal(n, 0), _NO_POINTS)
+    end = u.maximum(u.subtract(n, 1), 0)
+    first, last = (gather(values, (0,), [k]) for k in (np.int64(0), end))
     low = first if left is None else to_dtype(as_array(left), np.float64)
     high = last if right is None else to_dtype(as_array(right), np.float64)
-    if n == 1:
+    if isinstance(n, int) and n == 1:
         inner = spread(first, aval(at).shape)
     else:
-        place = clip(u.subtract(searchsorted(nodes, at, "right"), 1), 0, n - 2)
-        slopes = u.divide(
-            u.subtract(part(values, 0, 1, n - 1), part(values, 0, 0, n - 1)),
-            u.subtract(part(nodes, 0, 1, n - 1), part(nodes, 0, 0, n - 1)),
-        )
-        x0, y0, slope = (gather(z, (0,), [place]) for z in (nodes, values, slopes))
+        place = clip(u.subtract(searchsorted(nodes, at, "right"), 1), 0, u.maximum(u.subtract(n, 2), 0))
+        after = u.minimum(u.add(place, 1), end)
+        x0, y0, x1, y1 = (gather(z, (0,), [k]) for k in (place, after) for z in (nodes, values))
+        if isinstance(n, int):
+            slopes = u.divide(
+                u.subtract(part(values, 0, 1, n - 1), part(values, 0, 0, n - 1)),
+                u.subtract(part(nodes, 0, 1, n - 1), part(nodes, 0, 0, n - 1)),
+            )
+            slope = gather(slopes, (0,), [place])
+        else:
+            slope = u.divide(u.subtract(y1, y0), u.subtract(x1, x0))
         inner = u.add(u.multiply(slope, u.subtract(at, x0)), y0)
         # Beside an infinite value, seen from the other point; on a point, its value.
-        after = u.add(place, 1)
-        x1, y1 = (gather(z, (0,), [after]) for z in (nodes, values))
         other = u.add(u.multiply(slope, u.subtract(at, x1)), y1)
         other = u.where(u.logical_and(u.isnan(other), u.equal(y0, y1)), y0, other)
         inner = u.where(u.equal(at, x0), y0, u.where(u.isnan(inner), other, inner))
-    inner = u.where(u.equal(at, element_at(nodes, n - 1)), last, inner)
-    out = u.where(u.greater(at, element_at(nodes, n - 1)), high, u.where(u.less(at, element_at(nodes, 0)), low, inner))
-    return out if n == 1 else u.where(u.isnan(at), at, out)
+    lowest, highest = (gather(nodes, (0,), [k]) for k in (np.int64(0), end))
+    inner = u.where(u.equal(at, highest), last, inner)
+    out = u.where(u.greater(at, highest), high, u.where(u.less(at, lowest), low, inner))
+    if isinstance(n, int):
+        return out if n == 1 else u.where(u.isnan(at), at, out)
+    return u.where(u.isnan(at), u.where(u.equal(n, 1), first, at), out)
 
 
 def isin(
@@ -305,6 +328,7 @@ def _running(name: str, fold: Any, start: int) -> Result:
 
 cumulative_sum = _running("cumulative_sum", r.cumsum, 0)
 cumulative_prod = _running("cumulative_prod", r.cumprod, 1)
+OUT_CASTING[take] = "back"
 LAYOUTS.update({take: in_c_order, compress: in_c_order})
 METHODS.update({"take": take, "searchsorted": searchsorted})
 METHODS["compress"] = lambda x, condition, axis=None: compress(condition, x, axis)

@@ -19,7 +19,7 @@ from tracejit.numpy.at import IndexedAt, applied, are_apart, written
 from tracejit.numpy.axes import axis_index, is_zero, normalize_axes, reject
 from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.index_checks import check_index, known_to_be_outside
-from tracejit.numpy.indexing import BasicIndex, classify, getitem, has_traced_mask, single_mask
+from tracejit.numpy.indexing import BasicIndex, classify, getitem, has_traced_mask, rank_at, single_mask
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import outer_of
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
@@ -46,6 +46,12 @@ _SCATTERED: dict[Any, str] = {
     np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor",
 }  # fmt: skip
 """What a scatter combines by itself."""
+
+
+def _scatter_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> str | None:
+    """What a scatter calls a ufunc, if it combines such numbers by it: complex ones have no extrema there."""
+    return None if dtype.kind == "c" and ufunc in (np.maximum, np.minimum) else _SCATTERED.get(ufunc)
+
 
 _NOTHING: Any = getattr(np, "_NoValue")  # noqa: B009  # NumPy's mark of an argument that is not given
 
@@ -118,6 +124,8 @@ def _reduce(ufunc: np.ufunc) -> Callable[..., Any]:
         x = to_dtype(x, loop)
         mask = mask_of(where)
         start = ufunc.identity if initial is _NOTHING else initial
+        if initial is None and ufunc.identity is not None and any(is_zero(aval(x).shape[d]) for d in axes):
+            raise empty_reduction(f"{name}.reduce").error()
         if initial is _NOTHING and start is not None and ufunc not in _FROM_IDENTITY:
             start = None if mask is None else start
         if mask is not None and start is None:
@@ -255,7 +263,7 @@ def _segments(ufunc: np.ufunc, rows: ArrayLike, places: ArrayLike) -> Result:
         return broadcast_to(aval(rows).dtype.type(0), (0, *kept))
     if isinstance(places, np.ndarray) and m > 1 and len(set(np.diff(places))) == 1 and places[1] > places[0]:
         return _even_segments(ufunc, rows, [int(k) for k in places])
-    if isinstance(places, np.ndarray) and ufunc in _SCATTERED and ufunc is not np.subtract:
+    if isinstance(places, np.ndarray) and _scatter_of(ufunc, aval(rows).dtype) and ufunc is not np.subtract:
         # Which elements a segment has behind its first is known: one scatter.
         ends = np.append(places[1:], int(n))
         lengths = np.maximum(ends - places - 1, 0)
@@ -333,6 +341,8 @@ def _changed(ufunc: np.ufunc, x: ArrayLike, index: IndexLike, values: ArrayLike)
         return to_dtype(_called(ufunc)(old) if ufunc.nin == 1 else _called(ufunc)(old, value), dtype)
 
     value = None if values is None else as_array(values)
+    if value is not None and aval(value).ndim > rank_at(index, aval(x).ndim):  # not even where extra axes have extent 1
+        raise reject(f"np.{ufunc.__name__}.at: an operand of shape {aval(value).shape} does not fit what is indexed")
     mask = single_mask(index, aval(x))
     if mask is not None and isinstance(mask, Tracer):
         place, name = IndexedAt(x, index, checked=True), f"np.{ufunc.__name__}.at"
@@ -344,7 +354,7 @@ def _changed(ufunc: np.ufunc, x: ArrayLike, index: IndexLike, values: ArrayLike)
     if isinstance(found, BasicIndex):
         old = getitem(x, index)
         return written(x, found, old, function(old, value))
-    op = _SCATTERED.get(ufunc)
+    op = _scatter_of(ufunc, dtype)
     if op is not None and value is not None:
         have = aval(value)
         alike = result_type((dtype, False), (have.dtype, have.weak))[0] == dtype

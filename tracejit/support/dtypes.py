@@ -9,7 +9,10 @@ import numpy as np
 from tracejit.support.errors import DtypeError, UnsupportedDtype
 from tracejit.support.typing import has_aval
 
-__all__ = ["SUPPORTED", "canonical", "complex_dtype", "real_dtype", "result_type", "short_name", "weak_kind"]
+__all__ = [
+    "PYTHON_NUMBERS", "SUPPORTED", "canonical", "complex_dtype", "real_dtype", "result_type", "short_name",
+    "weak_kind",
+]  # fmt: skip
 
 _CODES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 SUPPORTED = tuple(map(np.dtype, _CODES))
@@ -22,6 +25,10 @@ _WEAK = {
     float: np.dtype(np.float64),
     complex: np.dtype(np.complex128),
 }
+
+
+PYTHON_NUMBERS: dict[str, bool | int | float | complex] = {"b": False, "i": 0, "f": 0.0, "c": 0j}
+"""A Python number of each kind of dtypes, for what NumPy's promotion asks of one."""
 
 
 def canonical(dtype: Any) -> np.dtype[Any]:

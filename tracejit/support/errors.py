@@ -96,6 +96,10 @@ class IndexOutOfBounds(UserError, IndexError):
     """An index is outside the array, as NumPy would say."""
 
 
+class ChoiceOutOfBounds(IndexOutOfBounds, ValueError):
+    """A number of a choice that there is not; a ValueError in NumPy."""
+
+
 class NumberOutOfBounds(UserError, OverflowError):
     """A Python number does not fit the integer dtype of the array that it meets, as NumPy would say."""
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.support.errors import DtypeError, ShapeError, UnsupportedError
+from tracejit.support.errors import DtypeError, ShapeError, TracejitError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.interpreter import current_interpreter, watchers
@@ -111,12 +111,13 @@ def unchecked(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             rule = IN_DTYPE_OF_OUT.get(function)
             if rule is not None:
                 args, kwargs = _in_dtype_of_out(function, args, kwargs, out, rule)
-            return _write_out(out, function(*args, **kwargs), function)
+            return _write_out(out, _named_in_errors(function, args, kwargs), function)
     try:
-        result = function(*args, **kwargs)
+        result = _named_in_errors(function, args, kwargs)
     except TypeError as error:
         # the call itself: arguments that it does not take
-        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+        inner = error.__traceback__ and error.__traceback__.tb_next
+        if not isinstance(error, TracejitError) and inner is not None and inner.tb_next is None:
             raise UnsupportedError(f"in traced code {error}", location=user_location()) from None
         raise
     if function in AS_IS or (function in HANDED_BACK and any(result is x for x in (*args, *kwargs.values()))):
@@ -128,6 +129,29 @@ def unchecked(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             [_own(function, x, args, kwargs) if isinstance(x, Cell) else x for x in cast("list[Any]", result)]
         )
     return result
+
+
+def _named_in_errors(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a function gives; an error of a primitive in it names the function, which is what the user has written."""
+    try:
+        return function(*args, **kwargs)
+    except (DtypeError, ShapeError) as error:
+        begin, _, rest = error.message.partition("] ")
+        if begin.startswith("[") and begin[1:].isidentifier() and function.__module__.startswith("tracejit.numpy"):
+            name = _name_of(function)
+            error.message = f"{name} {rest}" if rest.startswith(("does not ", "takes ")) else f"{name}: {rest}"
+        raise
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """What the user calls a function of the tables."""
+    for table in (FUNCTIONS, UFUNCS):
+        for known, ours in table.items():
+            if ours is function and (isinstance(known, (tuple, str)) or getattr(np, known.__name__, None) is known):
+                if isinstance(known, str):
+                    return known
+                return "np." + (f"{known[0].__name__}.{known[1]}" if isinstance(known, tuple) else known.__name__)
+    return function.__qualname__.rpartition(">.")[2]
 
 
 def _own(function: Callable[..., Any], result: Cell, args: Sequence[Any], kwargs: dict[str, Any]) -> Cell:
@@ -294,6 +318,8 @@ def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -
                 for to, made in zip(out, result, strict=True)
             ]
         )
+    if isinstance(out, Cell) and out.is_scalar:
+        raise DtypeError("out= is a number, which cannot be changed; it takes an array", location=user_location())
     if not isinstance(out, Cell):
         raise UnsupportedError(
             "an array that the trace did not make is changed in place (or is out=) by traced values; make it in the "
@@ -311,6 +337,14 @@ def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -
     casting = casting or OUT_CASTING.get(
         function, "same_kind" if function is None or function in SPREADING else "unsafe"
     )
+    if casting == "back":
+        have = aval_of_argument(result).dtype
+        if not np.can_cast(out.dtype, have):
+            raise DtypeError(
+                f"out= of {out.dtype} is not safely converted to {have}, in which it is filled",
+                location=user_location(),
+            )
+        casting = "unsafe"
     OPERATORS.setitem(out, Ellipsis, result, casting=casting)
     return out
 

@@ -21,6 +21,7 @@ from tracejit.ir.extents import Extent, evaluate, has_count
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (
     AllNaN,
+    ChoiceOutOfBounds,
     IndexOutOfBounds,
     InfiniteRange,
     MixedNumber,
@@ -42,8 +43,9 @@ from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "ALL_NAN", "BEYOND_MINLENGTH", "GROWTH", "INDEX_BITS", "INFINITE_RANGE", "LENGTHS", "NEGATIVE_COUNT",
-    "NEGATIVE_POWER", "NO_WEIGHT", "UNORDERED_BINS", "ZERO_IN_SEQUENCE", "Failures", "Raised", "Reason", "Site",
-    "empty_reduction", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure", "number_error",
+    "NEGATIVE_POWER", "NO_CHOICE", "NO_WEIGHT", "UNORDERED_BINS", "ZERO_IN_SEQUENCE", "Failures", "Raised", "Reason",
+    "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure",
+    "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -120,6 +122,9 @@ LENGTHS = Reason(
     ShapeError,
     "arrays of different lengths, of which data say one at least, cannot be broadcast; one that has one element by "
     "chance is not spread either",
+)
+NO_CHOICE = Reason(
+    ChoiceOutOfBounds, "np.choose: an element is no number of a choice; mode='clip' and mode='wrap' take any integers"
 )
 NO_WEIGHT = Reason(NoWeight, "np.average: weights sum to zero; divide the sums yourself and say what is to come out")
 

@@ -26,7 +26,7 @@ from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING
 from tracejit.tracer.special_names import is_special
-from tracejit.tracer.substitutes import BY_CALL, called_here, converter, reads_attribute, refuse_random, substitute_for
+from tracejit.tracer.substitutes import called_here, converter, reads_attribute, refuse_random, substitute_for
 
 __all__ = ["Builtins", "ModuleView", "Namespace", "Substitution", "code_names", "stored_globals"]
 
@@ -85,7 +85,7 @@ class Namespace(dict[str, Any]):
         value = self.find(name)
         if value is MISSING:
             raise KeyError(name)
-        if isinstance(value, BY_CALL):
+        if isinstance(value, (type, np.ufunc)):
             frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
             convert = converter(value)
             if convert is not None and called_here(frame):
@@ -257,7 +257,7 @@ class ModuleView(ModuleType):
         except AttributeError:
             object.__getattribute__(self, "__substitute__")(real.__dict__, name, MISSING)
             raise
-        if isinstance(value, BY_CALL):
+        if isinstance(value, (type, np.ufunc)):
             convert = converter(value)
             if convert is not None and called_here(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
                 return convert

@@ -10,8 +10,9 @@ import builtins
 import functools
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from opcode import HAVE_ARGUMENT, opmap, stack_effect
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -34,8 +35,8 @@ from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
 __all__ = [
-    "BY_CALL", "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "is_instance", "of_lists",
-    "reads_attribute", "redirect_members", "substitute_for", "type_of",
+    "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "is_instance", "reads_attribute",
+    "redirect_members", "substitute_for", "type_of",
 ]  # fmt: skip
 
 CREATION = (
@@ -56,8 +57,8 @@ class Redirected:
     substitute: Any
 
 
-BY_CALL = (type, np.ufunc)
-"""What keeps its identity: `x.dtype.type is np.float32`, `np.add.reduce`."""
+CALLED: dict[np.ufunc, Callable[..., Any]] = {}
+"""What stands for a ufunc of NumPy's where a traced function calls it; elsewhere it is itself, and has its methods."""
 
 _LATE_ONES = ("scipy.fft", "scipy.linalg", "scipy.special")
 """Whose functions are entered when one is met."""
@@ -74,7 +75,10 @@ def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: 
     `np.sum([a, b])`.
     """
     for original, function in members.items():
-        if isinstance(original, BY_CALL):
+        if isinstance(original, np.ufunc) and only_nested:
+            CALLED[original] = _for_nested(original, function)
+            continue
+        if isinstance(original, type):
             substitute = function
         else:
             substitute = _for_nested(original, function) if only_nested else _dispatching(original, function)
@@ -87,7 +91,7 @@ def substitute_for(value: Any) -> Any:
     if found is None and LATE and _is_function(value) and value.__module__.startswith(_LATE_ONES):
         fill_late(".".join(value.__module__.split(".")[:2]))
         found = REDIRECTED.get(id(value))
-    return value if found is None or isinstance(value, BY_CALL) else found.substitute
+    return value if found is None or isinstance(value, type) else found.substitute
 
 
 def _is_function(value: Any) -> bool:
@@ -97,8 +101,10 @@ def _is_function(value: Any) -> bool:
 
 def converter(value: Any) -> Callable[..., Any] | None:
     """What stands for a type or ufunc in call position, None if nothing does."""
+    if isinstance(value, np.ufunc):
+        return CALLED.get(value)
     found = REDIRECTED.get(id(value))
-    return found.substitute if found is not None and isinstance(value, BY_CALL) else None
+    return found.substitute if found is not None and isinstance(value, type) else None
 
 
 def called_here(frame: FrameType | None) -> bool:
@@ -153,7 +159,29 @@ def _called_loads(code: CodeType) -> frozenset[int]:
         if marked or following == "PUSH_NULL" or (name == "LOAD_ATTR" and begun and sys.version_info < (3, 13)):
             end = steps[place + 1][2] if following else len(code.co_code)
             found.update(range(offset, end, 2))  # a frame may stand on the caches that follow the instruction
+    for offset, end in _decorators(code):
+        found.update(range(offset, end, 2))
     return frozenset(found)
+
+
+def _decorators(code: CodeType) -> Iterator[tuple[int, int]]:
+    """(begin, end) of the instructions that load a decorator, `np.vectorize` above a `def`: it lies on the stack below
+    the function, and a call of no further arguments takes both.
+    """
+    steps = list(instructions(code))
+    if not any(name == "MAKE_FUNCTION" for name, _, _ in steps):
+        return
+    for place, (name, _, offset) in enumerate(steps[:-1]):
+        if name not in ("LOAD_GLOBAL", "LOAD_ATTR") or steps[place + 1][0] == "LOAD_ATTR":
+            continue
+        above, makes = 0, False  # what lies on top of what is loaded
+        for following, argument, _ in steps[place + 1 :]:
+            if following == "CALL" and not argument and makes and above == 1:
+                yield offset, steps[place + 1][2]
+            above += stack_effect(opmap[following], argument if opmap[following] >= HAVE_ARGUMENT else None, jump=False)
+            makes = makes or following == "MAKE_FUNCTION"
+            if above < (1 if makes else 0) or following.startswith(("STORE_", "RETURN_")) or "JUMP" in following:
+                break
 
 
 def _dispatching(original: Any, function: Callable[..., Any]) -> Any:
@@ -180,27 +208,15 @@ def _dispatching(original: Any, function: Callable[..., Any]) -> Any:
 
 
 def _for_nested(original: Any, function: Callable[..., Any]) -> Any:
-    """`original`, but `function` where a traced array is in a list or tuple."""
+    """`original`, but `function` where a traced array is in a list or tuple; that of a ufunc fills `out=` itself."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        nested = any(isinstance(x, (list, tuple)) and _holds_tracer(x) for x in (*args, *kwargs.values()))
-        return handed_out(function, *args, **kwargs) if nested else original(*args, **kwargs)
+        operands = args if isinstance(original, np.ufunc) else (*args, *kwargs.values())
+        if not any(isinstance(x, (list, tuple)) and _holds_tracer(x) for x in operands):
+            return original(*args, **kwargs)
+        return function(*args, **kwargs) if isinstance(original, np.ufunc) else handed_out(function, *args, **kwargs)
 
     return functools.update_wrapper(call, original)
-
-
-def of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
-    """A ufunc that takes lists with traced arrays in them."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        made = [_array_of(x) if isinstance(x, (list, tuple)) and _holds_tracer(x) else x for x in args]
-        return ufunc(*made, **kwargs)
-
-    return functools.update_wrapper(call, ufunc, ("__name__", "__doc__"))
-
-
-def _array_of(x: Any) -> Any:
-    return substitute_for(np.array)(x)
 
 
 def _holds_tracer(x: Any) -> bool:
@@ -284,6 +300,8 @@ def _python_number(x: Tracer, kind: Any) -> Any:
     dtype = np.dtype(kind)
     if x.absence is not None:
         x.absence.use()
+    if x.dtype.kind == "c" and kind in (int, float):
+        x = _real_part(x, f"{kind.__name__}() argument must be a real number, not complex")
     if x.shape:
         if x.size != 1:
             raise TypeError("only arrays of one element can be converted to Python scalars")
@@ -294,6 +312,14 @@ def _python_number(x: Tracer, kind: Any) -> Any:
         OPERATORS.check_number(x, dtype)  # Python's integers have no end, and NaN and infinity are none
     y = METHODS["astype"](x, dtype)
     return y.as_python_number() if isinstance(y, Tracer) else y
+
+
+def _real_part(x: Tracer, refusal: str) -> Any:
+    """What Python's conversions make of a complex number of NumPy's.  Raises: TypeError for one of Python's."""
+    if x.aval.weak:
+        raise TypeError(refusal)
+    part = METHODS["real"](x)
+    return handed_out(np.copy, part) if part.shape else part
 
 
 def _item(x: Tracer, *place: Any) -> Any:
@@ -360,6 +386,7 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
             return functools.reduce(greater_extent if better is np.greater else smaller_extent, items)
         if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(map(_shape, items)):
             return original(items)
+        _refuse_complex(original, items)
         items = _that_fit(_that_may_win(items, better), better)
         if len(items) == 1 or not any(isinstance(x, Tracer) for x in items):
             return original(items) if len(items) > 1 else items[0]
@@ -383,6 +410,23 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         return found if is_python is False or not may_be_mixed(found.aval) else marked(found, is_python)
 
     return functools.update_wrapper(call, original)
+
+
+def _refuse_complex(original: Callable[..., Any], items: Sequence[Any]) -> None:
+    """Raises: TypeError for Python's complex numbers, which have no order; UnsupportedError where NumPy's meet numbers
+    of another kind, as data would decide which it is.
+    """
+    if not any(type(x) is complex or (isinstance(x, (Tracer, np.generic)) and x.dtype.kind == "c") for x in items):
+        return
+    if all(type(x) is complex or _is_ours(x) for x in items):
+        sign = ">" if original is builtins.max else "<"
+        raise TypeError(f"'{sign}' is not defined for Python's complex numbers")
+    if len({None if type(x) is complex or _is_ours(x) else x.dtype for x in items}) > 1:
+        raise UnsupportedError(
+            f"{original.__name__}() of complex numbers of different kinds is one of them, and data decide of which "
+            f"kind; use np.{original.__name__}imum",
+            location=user_location(),
+        )
 
 
 def _shape(x: Any) -> Any:
@@ -498,6 +542,9 @@ _MATH = {
 
 
 def _of_floats(ufunc: Any, *args: Any) -> Any:
+    for x in args:
+        if isinstance(x, Tracer) and x.dtype.kind == "c" and x.aval.weak:
+            raise TypeError("must be real number, not complex")
     result = ufunc(*[_python_number(x, float) if isinstance(x, Tracer) else float(x) for x in args])
     return result.as_python_number() if isinstance(result, Tracer) else result.item()
 
@@ -516,7 +563,13 @@ def _hypot(*coordinates: Any) -> Any:
 
 def _floor_like(name: str, ufunc: Any) -> Callable[..., Any]:
     def call(x: Any) -> Any:
-        return _python_number(ufunc(x), int) if isinstance(x, Tracer) else getattr(math, name)(x)
+        if not isinstance(x, Tracer):
+            return getattr(math, name)(x)
+        if x.dtype.kind == "c":
+            if name == "trunc" or x.aval.weak:
+                raise TypeError(f"math.{name} takes a real number, not a complex one")
+            x = _real_part(x, "")
+        return _python_number(ufunc(x), int)
 
     return functools.update_wrapper(call, getattr(math, name))
 

@@ -23,7 +23,8 @@ LEAST_INTO_INTEGERS: dict[Any, int] = {}
 """The least size, in bytes, of an integer out= of means and variances, whose sums NumPy keeps there."""
 OUT_CASTING: dict[Any, str] = {}
 """By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe");
-"equiv": not at all."""
+"equiv": not at all; "back": the dtype of out= has to be safely converted to that of the result, as NumPy fills a copy
+of the array with the results."""
 
 LATE: dict[str, Callable[[], Any]] = {}
 """By package, as `scipy.special`: what enters its functions in these tables, once, when one is met that is not

@@ -249,6 +249,8 @@ class Tracer(Cell):
             self.absence.use()
         if self.shape:
             raise TracerError("round() is for numbers, in NumPy too; use np.round(x)", location=user_location())
+        if self.dtype.kind == "c":
+            raise TypeError(f"type {class_of(self).__name__} doesn't define __round__ method")
         if self.aval.weak and ndigits is not None:
             return self._rounded(ndigits)
         rounded = FUNCTIONS[np.round](self, ndigits or 0)

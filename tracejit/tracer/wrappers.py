@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.tracer.ownership import is_users_function, is_users_type
-from tracejit.tracer.substitutes import type_of
+from tracejit.tracer.substitutes import converter, type_of
 
 __all__ = ["CACHED", "WRAPPERS", "is_wrapper", "leads_to_users", "rewrapped"]
 
@@ -102,7 +102,8 @@ def rewrapped(value: Any, substitute: Callable[[Any], Any]) -> Any:
     if type(value) is np.vectorize:
         names = ("otypes", "excluded", "cache", "signature")
         options = {name: getattr(value, name) for name in names}
-        return np.vectorize(substitute(value.pyfunc), doc=value.__doc__, **options)
+        kind = converter(np.vectorize) or np.vectorize  # which knows traced arrays
+        return kind(substitute(value.pyfunc), doc=value.__doc__, **options)
     return value
 
 
