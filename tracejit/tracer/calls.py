@@ -285,23 +285,23 @@ def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: st
     dtype = kwargs.get("dtype")
     if casting == "unsafe":  # which allows any conversion to dtype=
         return [x if dtype is None or not isinstance(x, Cell) else METHODS["astype"](x, dtype) for x in inputs]
-    given = [_kind_of(x) for x in inputs]
-    made, free = None if dtype is None else np.dtype(dtype), (None,) * ufunc.nout
-    signature = (*(None,) * ufunc.nin, *(made,) * ufunc.nout)
-    try:
-        ufunc.resolve_dtypes((*given, *free), signature=signature, casting=casting)
-    except TypeError as error:
-        names = ", ".join([str(getattr(x, "dtype", None) or type(x).__name__) for x in inputs])
+    examples = [_example(x) for x in inputs]
+    try:  # NumPy is asked by a call; `resolve_dtypes` may end the process
+        with np.errstate(all="ignore"):
+            ufunc(*examples, casting=casting, **({} if dtype is None else {"dtype": dtype}))
+    except TypeError:
+        names = ", ".join([str(x.dtype) if isinstance(x, np.ndarray) else type(x).__name__ for x in examples])
         raise DtypeError(
             f"np.{ufunc.__name__} of {names} converts, which casting={casting!r} forbids", location=user_location()
-        ) from error
+        ) from None
     return list(inputs)
 
 
-def _kind_of(x: Any) -> Any:
-    """What NumPy chooses a ufunc's loop by: a dtype, or the class of a number of Python's."""
-    have = aval_of_argument(x)
-    return {"i": int, "f": float, "c": complex}.get(have.dtype.kind, have.dtype) if have.weak else have.dtype
+def _example(x: Any) -> Any:
+    """A number of Python's, or an array of one number, as an operand is."""
+    have = aval_of_argument(np.asarray(x) if isinstance(x, (list, tuple)) else x)
+    one = np.ones(1, have.dtype)
+    return one[0].item() if have.weak else one
 
 
 def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -> Any:
