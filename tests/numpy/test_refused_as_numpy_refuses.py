@@ -88,6 +88,8 @@ ANSWERED = {
     "a last edge of NaN": (lambda x: np.histogram(x, [0, np.nan]), np.array([1.0, np.nan, -1.0])),
     "several of them": (lambda x: np.histogram(x, [0, 1.5, np.nan, np.nan]), np.array([1.0, np.nan, 2.0])),
     "boxes up to NaN": (lambda x: np.histogramdd(x[:, None], [[0, np.nan]])[0], np.array([1.0, np.nan, -1.0])),
+    "unsigned coordinates": (lambda x, y: np.gradient(x, y), X, np.array([9, 3, 4], np.uint8)),
+    "complex weights": (lambda x, w: np.histogram(x, 3, weights=w * 1j), X, X),
     "choices": (lambda i, a: np.choose(i, [a, 2 * a, 7.0]), I, X),
     "choices by bools": (lambda x: np.choose(x > 1, [x, -x]), X),
     "choices of rows": (lambda i, m: i.choose(m), I, M[:, :3]),

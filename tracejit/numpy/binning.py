@@ -226,6 +226,8 @@ def histogram(
     (array([1, 1, 1]), array([0., 1., 2., 3.]))
     """
     given = array_of(a)
+    if aval(given).dtype.kind == "c":
+        raise unsupported("np.histogram of complex numbers, by their order, is not supported; take x.real or abs(x)")
     if aval(given).dtype.kind == "b":
         given = to_dtype(given, np.uint8)
     x = ravel(given)
@@ -280,8 +282,8 @@ def _of_width(x: ArrayLike, edges: ArrayLike, count: Any) -> Result:
 
 
 def _in_bins(places: Sequence[ArrayLike], shape: Sequence[Any], weights: ArrayLike) -> Result:
-    """Counts, or sums of weights as float64, at the bins that elements lie in along each axis."""
-    dtype = np.dtype(np.int64 if weights is None else np.float64)
+    """Counts, or sums of weights as float64 or complex128, at the bins that elements lie in along each axis."""
+    dtype = np.dtype(np.int64 if weights is None else np.result_type(aval(weights).dtype, np.float64))
     new = full(aval(places[0]).shape, dtype.type(1)) if weights is None else to_dtype(weights, dtype)
     return scatter(full(tuple(shape), dtype.type(0)), new, tuple(range(len(shape))), list(places), "add")
 

@@ -123,7 +123,7 @@ def gradient(f: Any, *varargs: ArrayLike, axis: AxisLike = None, edge_order: int
     if edge_order not in (1, 2):
         raise reject("np.gradient: edge_order is 1 or 2")
     steps: Sequence[Any] = [1.0] * len(axes) if not varargs else (varargs * len(axes) if len(varargs) == 1 else varargs)
-    if len(varargs) == 1 and aval(as_array(varargs[0])).ndim and len(axes) > 1:
+    if len(varargs) == 1 and aval(as_array(varargs[0])).ndim and len(axes) != 1:
         raise TypeError("np.gradient: coordinates are given for each axis")
     # In the dtype of f, whatever that of the coordinates is.
     out = tuple(
@@ -143,6 +143,11 @@ def _slope(x: ArrayLike, k: int, h: ArrayLike, edge_order: int) -> Result:
         raise reject("np.gradient: a distance is a number or a vector of coordinates")
     if aval(h).shape[0] != n:
         raise reject(f"np.gradient: {aval(h).shape[0]} coordinates for axis {k} of extent {n}")
+    if aval(h).dtype.kind == "b":
+        raise DtypeError(
+            "np.gradient subtracts coordinates, and bools are not subtracted; convert them", location=user_location()
+        )
+    h = to_dtype(h, np.float64) if aval(h).dtype.kind in "iu" else h  # whose differences would wrap around
     return _coordinate_slope(x, k, n, diff(h), edge_order)
 
 

@@ -245,7 +245,7 @@ def var(
     if mean is not None and dtype is None and result != np.float16:
         result = wide = result_type((result, False), (aval(as_array(mean)).dtype, aval(as_array(mean)).weak))[0]
     x = to_dtype(x, wide)
-    result = real_dtype(result)
+    result = result if dtype is not None else real_dtype(result)
     ddof = correction if correction is not None else ddof
     mask = mask_of(where)
     if mask is not None:

@@ -18,7 +18,7 @@ from tracejit.numpy.counts import checked_size, may_count, places_where
 from tracejit.numpy.data_dependent import data_dependent
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
-from tracejit.numpy.promotion import as_array, aval, broadcast_to, leaves_of, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, leaves_of, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, moveaxis, ravel
 from tracejit.numpy.taking import isin
 from tracejit.primitives import sorting as s
@@ -344,7 +344,7 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: ArrayLike = None, fill_valu
         return data_dependent("union1d", "give size=, how many there are at most", np.union1d)(ar1, ar2)
     both = [as_array(z) for z in (ar1, ar2)]  # of which a Python number takes the dtype of the other
     dtype, _ = result_type(*[(aval(z).dtype, aval(z).weak) for z in both])
-    both = [ravel(array_of(to_dtype(z, dtype))) for z in both]
+    both = [ravel(array_of(wrapped_to_dtype(z, dtype))) for z in both]
     return unique(concatenate(both), size=size, fill_value=fill_value)
 
 

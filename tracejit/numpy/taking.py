@@ -22,7 +22,7 @@ from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.complex_numbers import imag, make_complex, real
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.sorting import sort
-from tracejit.support.errors import DtypeError, ShapeError
+from tracejit.support.errors import DtypeError, IndexOutOfBounds, ShapeError
 from tracejit.support.modes import GatherScatterMode
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
@@ -87,7 +87,9 @@ def take_along_axis(
     have = aval(x).shape
     rank = len(have)
     if aval(places).dtype.kind not in "iu":
-        raise DtypeError(f"np.take_along_axis: the indices are {aval(places)}, not integers", location=user_location())
+        raise IndexOutOfBounds(
+            f"np.take_along_axis: the indices are {aval(places)}, not integers", location=user_location()
+        )
     if aval(places).ndim != rank:
         raise reject(f"np.take_along_axis: arrays of rank {rank} and {aval(places).ndim}")
     k = axis_index(axis, rank)

@@ -285,14 +285,23 @@ def _cast(ufunc: Any, inputs: Sequence[Any], kwargs: dict[str, Any], casting: st
     dtype = kwargs.get("dtype")
     if casting == "unsafe":  # which allows any conversion to dtype=
         return [x if dtype is None or not isinstance(x, Cell) else METHODS["astype"](x, dtype) for x in inputs]
-    strong = [x.dtype for x in inputs if isinstance(x, np.ndarray) or (isinstance(x, Cell) and not x.aval.weak)]
-    loop = np.dtype(dtype) if dtype is not None else np.result_type(*strong) if strong else None
-    if any(not np.can_cast(have, loop, casting) for have in strong):  # type: ignore[arg-type]
-        names = ", ".join(map(str, strong))
+    examples = [_example(x) for x in inputs]
+    try:  # NumPy is asked by a call; `resolve_dtypes` may end the process
+        with np.errstate(all="ignore"):
+            ufunc(*examples, casting=casting, **({} if dtype is None else {"dtype": dtype}))
+    except TypeError:
+        names = ", ".join([str(x.dtype) if isinstance(x, np.ndarray) else type(x).__name__ for x in examples])
         raise DtypeError(
             f"np.{ufunc.__name__} of {names} converts, which casting={casting!r} forbids", location=user_location()
-        )
+        ) from None
     return list(inputs)
+
+
+def _example(x: Any) -> Any:
+    """A number of Python's, or an array of one number, as an operand is."""
+    have = aval_of_argument(np.asarray(x) if isinstance(x, (list, tuple)) else x)
+    one = np.ones(1, have.dtype)
+    return one[0].item() if have.weak else one
 
 
 def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -> Any:
