@@ -96,7 +96,7 @@ def substitute_for(value: Any) -> Any:
 
 def _is_function(value: Any) -> bool:
     """Whether it is a function of Python's, or one of SciPy's that several packages may provide."""
-    return type(value) is FunctionType or type(value).__module__ == "uarray"
+    return type(value) is FunctionType or getattr(type(value), "__module__", None) == "uarray"
 
 
 def converter(value: Any) -> Callable[..., Any] | None:
