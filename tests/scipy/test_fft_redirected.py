@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-import scipy.fft
-from scipy.fft import dct
 
 import tracejit as tj
+
+scipy = pytest.importorskip("scipy")
+dct = pytest.importorskip("scipy.fft").dct
 
 X = np.random.default_rng(0).normal(size=(4, 12))
 
