@@ -169,6 +169,36 @@ def test_independent_results_that_read_one_array_share_loops(f: Callable[..., An
     assert len(compiled.lower(X).program.kernels()) == kernels
 
 
+def heavy(x: Any) -> Any:
+    return np.tanh(np.exp(x) * np.sin(x))
+
+
+@pytest.mark.parametrize(
+    ("f", "kernels"),
+    [
+        (lambda x: (np.exp(x) * 2, np.exp(x).sum()), 1),
+        (lambda x: (np.exp(x) * 2, np.exp(x).sum(), np.exp(x).max()), 1),
+        (lambda x: (np.exp(x) * 2, np.exp(x).sum(axis=1)), 1),
+        (lambda x: (heavy(x) * 2, np.sqrt(heavy(x).sum())), 1),
+        (lambda x: (heavy(x) * 2, np.sqrt(heavy(x).sum()) + np.log(heavy(x).max())), 1),
+        (lambda x: (heavy(x)[1:] * 2, np.sqrt(heavy(x)[:-1].sum())), 3),  # at two places
+    ],
+)
+def test_what_an_array_and_a_number_are_made_of_is_computed_once(f: Callable[..., Any], kernels: int):
+    compiled = tj.jit(f)
+    for got, want in zip(compiled(X), f(X), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-13)
+    assert len(compiled.lower(X).program.kernels()) == kernels
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint16])
+def test_indices_of_any_dtype_are_checked_in_the_loop_that_reads_there(dtype: Any):
+    f = tj.jit(lambda x, places: x[places])
+    places = np.arange(-50, 50).astype(dtype) % 50
+    np.testing.assert_array_equal(f(X.ravel(), places), X.ravel()[places])
+    assert len(f.lower(X.ravel(), places).program.kernels()) == 1
+
+
 def test_only_what_is_cheap_shares_the_loop_of_a_scatter():
     """Elements are scattered one after the other; what does not need that stays vectorised and parallel."""
 

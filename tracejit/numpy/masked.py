@@ -294,14 +294,11 @@ class Selection(Tracer):
 
     def _beside_mask(self, parts: tuple[IndexLike, ...]) -> tuple[Result, ...] | None:
         """An index into the axes behind the selected ones, as an index of `full`; None if it is none."""
-        if len(parts) and parts[0] is Ellipsis:
-            return parts
-        if (
-            self.at
-            or not parts
-            or not (isinstance(parts[0], slice) and is_whole(parts[0]))
-            or any(map(_is_array, parts))
-        ):
+        if not parts or any(map(_is_array, parts)):
+            return None
+        if parts[0] is Ellipsis:
+            return parts if sum(part is not None for part in parts[1:]) <= self.rest else None
+        if self.at or not (isinstance(parts[0], slice) and is_whole(parts[0])):
             return None
         return (*[slice(None)] * aval(self.mask).ndim, *parts[1:])
 

@@ -71,6 +71,8 @@ class Node:
     outer: int = 0  # how many axes the stored results have
     limit: int = MAX_OPERATIONS
     loops: int = 0  # numbered so far
+    # how many reductions to numbers come one after the other behind each member: those of a chain run one by one
+    behind: dict[int, int] = field(factory=dict)
 
 
 @frozen(eq=False)
@@ -137,6 +139,10 @@ class Fuser:
         """Whether computing an equation again is cheaper than a store and a load."""
         return isinstance(self.equations[n].form, (Map, Piecewise)) and self.cost[n] <= CHEAP
 
+    def is_fold(self, n: int) -> bool:
+        """Whether an equation is a reduction to a number."""
+        return isinstance(self.equations[n].form, Reduce) and not self.shapes[n].domain
+
     def product_of(self, atom: Atom) -> int | None:
         return self.product[self.producer[atom]] if isinstance(atom, Var) and atom in self.producer else None
 
@@ -194,6 +200,13 @@ class Fuser:
         shared = {node.places[c] for c in self.readers_in_place(n, node)}
         if len(shared) == 1:
             return shared.pop()
+        found = self.read_places(n, node)
+        if not node.space and len(found) > 1:  # several reductions to numbers read it
+            found = frozenset([tuple([self.numbered(i, node) for i in place]) for place in found])
+        return found
+
+    def read_places(self, n: int, node: Node) -> frozenset[Place]:
+        """The same, with the loops of each member for themselves."""
         found: set[Place] = set()
         for c in self.consumed_by(n):
             if c not in node.order:
@@ -265,7 +278,10 @@ class Fuser:
                 kept.append(g)
                 self.apart = why
                 continue
-            a.space = self.running(a) if beside else a.space
+            if beside:
+                self.in_loops_of_reductions(a)
+                self.in_loops_of_reductions(b)
+            a.outer = max(a.outer, b.outer)
             a.members = list(dict.fromkeys((*a.members, *b.members)))
             a.outputs += b.outputs
             a.many |= b.many
@@ -274,6 +290,7 @@ class Fuser:
             a.order |= b.order
             a.loops += b.loops
             a.places |= b.places
+            a.behind |= b.behind
             a.operations += b.operations
             for m in b.members:
                 self.groups_of[m] = list(dict.fromkeys(first if x == g else x for x in self.groups_of[m]))
@@ -321,6 +338,8 @@ class Fuser:
         node = self.nodes[g]
         node.members.append(n)
         node.operations += self.shapes[n].operations
+        after = [node.behind.get(c, 0) + self.is_fold(c) for c in self.consumed_by(n) if c in node.order]
+        node.behind[n] = max(after, default=0)
         if isinstance(self.equations[n].form, FanOut):
             self.join_row(n, node)
             self.groups_of[n] = [g]
@@ -447,7 +466,7 @@ class Fuser:
         if not needed and all(r is None for r in reasons.values()):
             cheap = self.is_cheap(n)
             if len(groups) > 1 and not cheap:
-                groups = self.merge(groups)
+                groups = self.merge(groups, beside=self.read_at_one_place(n, groups))
             if len(groups) == 1 or cheap:
                 for g in groups:
                     self.join(n, g)
@@ -505,17 +524,31 @@ class Fuser:
             g = self.became[g]
         return g
 
+    def read_at_one_place(self, n: int, groups: Sequence[int]) -> bool:
+        """Whether groups read equation n in each iteration at one index, the same in all of them."""
+        (value,) = outputs if len(outputs := self.equations[n].outputs) == 1 else (None,)
+        found: set[Place | None] = set()
+        for g in groups:
+            made = self.nodes[g]
+            found.update(at for m in made.members for v, at in self.read_by_member(m, made) if v is value)
+        return len(found) == 1 and None not in found
+
     def reads_of(self, g: int, made: Node) -> Iterator[tuple[Var, Place]]:
-        """What a group reads of others, and where."""
+        """What a group reads of others, and where, as far as the indices are known."""
         for m in made.members:
-            for k, v in enumerate(self.equations[m].inputs):
-                if not isinstance(v, Var) or (v in self.producer and g in self.groups_of[self.producer[v]]):
-                    continue
-                for access in self.shapes[m].reads.get(k, ()):
-                    for place in made.places[m]:
-                        at = place if access.own else _composed(place, access, -1)
-                        if -1 not in at:  # every index is known
-                            yield v, tuple(self.numbered(i, made) for i in at)
+            for v, at in self.read_by_member(m, made):
+                if at is not None and not (v in self.producer and g in self.groups_of[self.producer[v]]):
+                    yield v, at
+
+    def read_by_member(self, m: int, made: Node) -> Iterator[tuple[Var, Place | None]]:
+        """What a member of a group reads, and where in the loops of the group; None for an index that is not known."""
+        for k, v in enumerate(self.equations[m].inputs):
+            if not isinstance(v, Var):
+                continue
+            for access in self.shapes[m].reads.get(k, ()):
+                for place in made.places[m]:
+                    at = place if access.own else _composed(place, access, -1)
+                    yield v, None if -1 in at else tuple(self.numbered(i, made) for i in at)
 
     def running(self, made: Node) -> Shape:
         """The space that the loops of a group run over: for a number made of reductions to numbers
@@ -526,11 +559,29 @@ class Fuser:
         spaces = [self.shapes[m].space for m in made.members if isinstance(self.equations[m].form, Reduce)]
         return spaces[0] if spaces and all(same_space(spaces[0], s) for s in spaces) else made.space
 
+    def in_loops_of_reductions(self, made: Node) -> None:
+        """Have a number made of reductions to numbers run over the space of these: their loops become its own."""
+        space = self.running(made)
+        if made.space or not space:
+            return
+        folds = {m for m in made.members if isinstance(self.equations[m].form, Reduce)}
+        at_once = {m for m in folds if len(made.order[m]) == len(space) and not made.behind.get(m)}
+        own = {p: d for m in at_once for d, loops in enumerate(made.order[m]) for p in loops}
+        made.order = {m: tuple([frozenset(own.get(p, p) for p in ps) for ps in o]) for m, o in made.order.items()}
+        made.places = {
+            m: frozenset([tuple([self.numbered(i, made) for i in p]) for p in ps]) for m, ps in made.places.items()
+        }
+        made.space = space
+
     def numbered(self, index: Position | tuple[int, int] | int, made: Node) -> Position | tuple[int, int] | int:
-        """An index with the loops of reductions to numbers counted as those of a group over the same space."""
+        """An index with the loops of reductions to numbers counted as those of a group over the same space,
+        where no other reduction waits for them; as loops that they share, otherwise.
+        """
         if isinstance(index, int) or len(index) != 3 or made.space or not isinstance(index[0], tuple):
             return index
-        return index[0][1], index[1], index[2]
+        fold, axis = index[0]
+        behind = made.behind.get(fold, 0)
+        return (-behind, axis) if behind else axis, index[1], index[2]
 
 
 def _composed(place: Place, access: Access, otherwise: tuple[int, int] | int) -> Place:
