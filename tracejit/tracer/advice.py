@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.support.config import config
 from tracejit.support.source import Location
 from tracejit.support.syntax import construct
+from tracejit.tracer.statements.source import why_not
 
 __all__ = ["for_attribute", "for_function", "for_index", "for_number", "for_truth", "full_name"]
 
@@ -57,7 +59,20 @@ _TRUTH = {
 def for_truth(location: Location | None) -> tuple[str, str]:
     """(what needs the truth value, what to write instead)"""
     found = _TRUTH.get(construct(location))
-    return found or ("a branch (`if`, `while`, `and`, `or`)", f"{_CHOOSE}; {_LOOPS}")
+    if found is not None:
+        return found
+    return "a branch (`if`, `while`, `and`, `or`)", f"{_without_source(location)}{_CHOOSE}; {_LOOPS}"
+
+
+def _without_source(location: Location | None) -> str:
+    """That a function's branches would be compiled if its source were to be had, which is not so at every prompt."""
+    why = why_not(location.code) if location is not None and config.statements else None
+    if location is None or why is None:
+        return ""
+    return (
+        f"branches and loops of Python's are compiled where the source of a function is known, not in "
+        f"{location.code.co_name} ({why}): put it into a file; or "
+    )
 
 
 _INDEX = {

@@ -31,6 +31,10 @@ from tracejit.tracer.substitutes import called_here, converter, reads_attribute,
 __all__ = ["Builtins", "ModuleView", "Namespace", "Substitution", "code_names", "stored_globals"]
 
 
+_DEBUGGERS = frozenset({"__pdb_convenience_variables"})
+"""Names that debuggers set among the globals of the functions they stop in, for themselves."""
+
+
 class Substitution(Protocol):
     """What decides what a redirected function finds under a name."""
 
@@ -84,6 +88,8 @@ class Namespace(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         value = self.find(name)
         if value is MISSING:
+            if name in _DEBUGGERS:
+                return dict.__getitem__(self, name)
             raise KeyError(name)
         if isinstance(value, (type, np.ufunc)):
             frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
@@ -115,6 +121,8 @@ class Namespace(dict[str, Any]):
         return value
 
     def __contains__(self, name: object) -> bool:
+        if name in _DEBUGGERS:
+            return dict.__contains__(self, name)
         if isinstance(name, str) and name not in self.real:
             self.missed(name)
             return False
@@ -149,7 +157,17 @@ class Namespace(dict[str, Any]):
             location=user_location(),
         )
 
-    __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = _refuse  # type: ignore[assignment]
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name not in _DEBUGGERS:
+            self._refuse()
+        dict.__setitem__(self, name, value)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        if name not in _DEBUGGERS:
+            self._refuse()
+        return dict.pop(self, name, *default)
+
+    __delitem__ = update = setdefault = popitem = clear = _refuse  # type: ignore[assignment]
 
 
 class Builtins(dict[str, Any]):
