@@ -67,6 +67,8 @@ OTHER_FORMS: dict[str, Callable[[Any], Any]] = {
     "real single": lambda x: np.fft.fft(x.real.astype(np.float32)),
     "integers": lambda x: np.fft.fft(np.arange(5)) + x[0, 0],
     "columns first": lambda x: np.fft.fft(x.T),
+    "no axes": lambda x: np.fft.fftn(x, axes=()) * 2,
+    "no axes of real numbers": lambda x: np.fft.ifftn(x.real, axes=()) * 2,
 }
 
 

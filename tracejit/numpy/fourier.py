@@ -154,7 +154,7 @@ def _over(name: str, function: Callable[..., Any], a: ArrayLike, s: Any, axes: A
     sizes, places = _sizes_and_axes(name, aval(x).ndim, s, axes)
     for n, k in zip(reversed(sizes), reversed(places), strict=True):
         x = function(x, n, k, norm)
-    return x if places else _complex(x)
+    return x  # without axes the array itself, as NumPy has it, real or complex
 
 
 def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None, out: ArrayLike = None) -> Result:
