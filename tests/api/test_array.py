@@ -329,3 +329,58 @@ def test_donated_arrays_that_never_change_are_left_as_they_are():
     assert np.asarray(x).tolist() == [1.0] * 1000
     assert np.asarray(total).tolist() == [3.0] * 1000
     assert np.asarray(double).tolist() == [2.0] * 1000
+
+
+def less(x: Any) -> Any:
+    y = x
+    x -= 1
+    return x, y
+
+
+def less_in_a_loop(x: Any) -> Any:
+    y = x
+    for _ in range(3):
+        x -= 1
+        x *= 2
+    return x, y
+
+
+def less_until(x: Any) -> Any:
+    n = 0
+    while x[0] > 0:
+        x -= 1.5
+        n += 1
+    return x, n
+
+
+def less_or_more(x: Any) -> Any:
+    y = x
+    if x[0] > 3:
+        x -= 1
+    else:
+        x += 1
+    return x, y
+
+
+def less_of_a_part(x: Any) -> Any:
+    y = x[1:]
+    y -= 1
+    return x, y
+
+
+@pytest.mark.parametrize("f", [less, less_in_a_loop, less_until, less_or_more, less_of_a_part])
+def test_an_argument_that_never_changes_is_bound_anew_by_augmented_assignments(f: Any):
+    for start in ([5.0, 6.0, 7.0], [2.0, 0.0, -1.0]):
+        x = tj.Array(start)
+        for got, want in zip(tj.jit(f)(x), f(x), strict=True):
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+        assert np.asarray(x).tolist() == start
+
+
+def test_an_argument_that_never_changes_takes_no_element():
+    def put(x: Any) -> Any:
+        x[0] = 1.0
+        return x
+
+    with pytest.raises(WriteError, match="never changes"):
+        tj.jit(put)(tj.Array([1.0, 2.0]))

@@ -183,3 +183,17 @@ def test_what_does_not_fit_is_refused():
         mapped(lambda x: lax.all_gather(x, ("i", "i")))
     with pytest.raises(OptionError, match="axis_name is \\['i'\\]; it is a name"):
         tj.vmap(lambda x: x, axis_name=["i"])
+
+
+def test_tiles_of_equal_extents_at_every_size():
+    def exchanged(x: Any) -> Any:
+        return tj.vmap(lambda row: tj.lax.all_to_all(row, "i", 0, 0, tiled=True), axis_name="i")(x)
+
+    def summed(x: Any) -> Any:
+        return tj.vmap(lambda row: tj.lax.psum_scatter(row, "i", tiled=True), axis_name="i")(x)
+
+    exchange, add = tj.jit(exchanged), tj.jit(summed)
+    for n, m in ((2, 2), (3, 3), (4, 4), (2, 4), (3, 6), (5, 5)):
+        x = np.arange(float(n * m)).reshape(n, m)
+        np.testing.assert_array_equal(exchange(x), x.reshape(n, n, -1).transpose(1, 0, 2).reshape(n, m))
+        np.testing.assert_array_equal(np.ravel(add(x)), x.sum(axis=0))

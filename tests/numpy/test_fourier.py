@@ -67,6 +67,8 @@ OTHER_FORMS: dict[str, Callable[[Any], Any]] = {
     "real single": lambda x: np.fft.fft(x.real.astype(np.float32)),
     "integers": lambda x: np.fft.fft(np.arange(5)) + x[0, 0],
     "columns first": lambda x: np.fft.fft(x.T),
+    "an axis twice": lambda x: np.fft.fftn(x, axes=(0, -3)),
+    "an axis twice, real": lambda x: np.fft.rfftn(x.real, axes=(0, 1, -3)),
     "no axes": lambda x: np.fft.fftn(x, axes=()) * 2,
     "no axes of real numbers": lambda x: np.fft.ifftn(x.real, axes=()) * 2,
 }

@@ -1,6 +1,7 @@
 """Arrays put together, repeated and taken apart, against NumPy."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -153,11 +154,50 @@ def test_errors_name_the_fault_and_the_line(expression: str, message: str):
         f(tj.numpy, np.zeros((2, 3)))
 
 
+ROLLED: list[Callable[[Any, Any], Any]] = [
+    lambda x, s: np.roll(x, s[0]),
+    lambda x, s: np.roll(x, s[:1]),
+    lambda x, s: np.roll(x, s[0], axis=1),
+    lambda x, s: np.roll(x, s[0], axis=(0, 1)),
+    lambda x, s: np.roll(x, (s[0], s[1]), axis=(0, 1)),
+    lambda x, s: np.roll(x, s, axis=(1, 0)),
+    lambda x, s: np.roll(x, (s[0], 1), axis=(0, 0)),
+    lambda x, s: sum(np.roll(x, k, axis=0) * 1 for k in s),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint64])
+@pytest.mark.parametrize("f", ROLLED)
+def test_rolled_by_what_data_say(f: Callable[[Any, Any], Any], dtype: Any):
+    compiled = tj.jit(f)
+    rng = np.random.default_rng(0)
+    for shape in [(3, 4), (1, 1), (2, 2), (5, 1), (1, 5), (0, 3), (7, 2)]:
+        x = rng.permutation(shape[0] * shape[1]).reshape(shape)
+        shifts = rng.integers(0 if dtype is np.uint64 else -20, 20, 2).astype(dtype)
+        np.testing.assert_array_equal(compiled(x, shifts), f(x, shifts.astype(np.int64)))
+
+
+def test_rolled_in_a_loop_with_derivatives_and_batches():
+    def f(x: Any, n: Any) -> Any:
+        y, k = x, 0
+        while k < n[0]:
+            y = np.roll(y, k) + x
+            k += 1
+        return y
+
+    x, n = np.arange(5.0), np.array([7])
+    np.testing.assert_array_equal(tj.jit(f)(x, n), f(x, n))
+    slope = tj.grad(lambda x, s: np.sum(np.roll(x, s[0]) * np.arange(5.0)))(x, np.array([2]))
+    np.testing.assert_array_equal(slope, np.roll(np.arange(5.0), -2))
+    batch, shifts = np.arange(6.0).reshape(2, 3), np.array([1, -1])
+    np.testing.assert_array_equal(
+        tj.vmap(np.roll)(batch, shifts), [np.roll(b, s) for b, s in zip(batch, shifts, strict=True)]
+    )
+
+
 def test_counts_that_are_not_known_are_refused():
     with pytest.raises(TracerError, match=r"np.repeat's counts must be known"):
         tj.jit(lambda x, n: np.repeat(x, n))(np.zeros(3), np.array([1, 2, 3]))
-    with pytest.raises(TracerError, match=r"np.roll's shift must be known"):
-        tj.jit(lambda x, n: np.roll(x, n))(np.zeros(3), np.array([1]))
     with pytest.raises(TracerError, match=r"np.insert's place must be known"):
         tj.jit(lambda x, n: np.insert(x, n, 1.0))(np.zeros(3), np.array([0, 1]))
 

@@ -62,7 +62,8 @@ def probed(
 
 def stays(before: Any, is_augmented: bool) -> bool:
     """Whether a name keeps its object: what cannot be carried, and arrays that `+=` changes in place."""
-    return before is not UNBOUND and (not can_be_carried(before) or (is_augmented and is_array(before)))
+    changes = is_augmented and is_array(before) and not (isinstance(before, Tracer) and before.fixed)
+    return before is not UNBOUND and (not can_be_carried(before) or changes)
 
 
 def extents_as_numbers(variables: Variables, names: Sequence[str]) -> None:

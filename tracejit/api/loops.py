@@ -534,6 +534,9 @@ class _Loop:
             first = flatten(self.initial)[0]
             state = self._taken(handed)
             given = flatten(state)[0]
+            for x, before in zip(given, first, strict=True):
+                if isinstance(x, Tracer) and isinstance(before, Tracer):
+                    x.fixed = before.fixed
             with _At(self, state):
                 once(k)
                 left = self._left()

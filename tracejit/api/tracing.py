@@ -192,6 +192,7 @@ def trace_call(
         for n in traced:
             leaf = signature.leaves[n]
             filled[n].is_array = isinstance(leaf, ArrayLeaf) and not leaf.scalar
+            filled[n].fixed = isinstance(leaf, ArrayLeaf) and leaf.wrapped
         for first, again in signature.aliases:
             filled[traced[again]] = filled[traced[first]]
         args, kwargs = unflatten(signature.tree, filled)

@@ -174,7 +174,7 @@ def _merged(x: Result, at: int) -> Result:
 def _parted(what: str, x: Result, at: int, size: Extent) -> Result:
     """An axis as two, of which the first has an extent."""
     shape = aval(x).shape
-    if not isinstance(size, int) or not isinstance(shape[at], int) or shape[at] % size:
+    if shape[at] % size != 0:
         raise reject(f"lax.{what}: axis {at} of {aval(x)} is not divided by the extent of the named axis, {size}")
     return p.reshape(x, (*shape[:at], size, shape[at] // size, *shape[at + 1 :]))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import axis_index, axis_list, reject, static_int
+from tracejit.numpy.axes import axis_index, reject, static_int
 from tracejit.numpy.joining import roll
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of
@@ -142,7 +142,7 @@ def _sizes_and_axes(name: str, rank: int, s: Any, axes: Any) -> tuple[list[Any],
         count = rank if s is None else len(s)
         found = list(range(rank - count, rank))
     else:
-        found = axis_list(axes, rank) if len(set(axes)) == len(axes) else [axis_index(a, rank) for a in axes]
+        found = [axis_index(a, rank) for a in axes]  # NumPy transforms along an axis twice that is named twice
     sizes = [None] * len(found) if s is None else list(s)
     if len(sizes) != len(found):
         raise reject("Shape and axes have different lengths.")
@@ -187,6 +187,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
     sizes, places = _sizes_and_axes("rfftn", aval(x).ndim, s, axes)
     if not places:
         raise reject("at least 1 axis must be transformed")
+    sizes = [aval(x).shape[k] if n is None else n for n, k in zip(sizes, places, strict=True)]
     x = rfft(x, sizes[-1], places[-1], norm)
     for n, k in zip(reversed(sizes[:-1]), reversed(places[:-1]), strict=True):
         x = fft(x, n, k, norm)

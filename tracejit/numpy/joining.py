@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape
+from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import (
     as_extent,
     axis_index,
@@ -24,8 +25,9 @@ from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of, as_rank_0_array, atleast_1d, atleast_2d, atleast_3d, copy, ravel
 from tracejit.numpy.strides import like
 from tracejit.primitives import shape as p
+from tracejit.primitives.creation import extent_value, iota
 from tracejit.primitives.cumulative import cumulative
-from tracejit.primitives.elementwise import sub
+from tracejit.primitives.elementwise import add, select, sub
 from tracejit.primitives.indexing import gather, scatter
 from tracejit.support.dtypes import canonical, result_type
 from tracejit.support.errors import DtypeError
@@ -277,9 +279,7 @@ def _repeat_to_length(x: ArrayLike, k: int, repeats: ArrayLike, total: Extent) -
     # each element counts one up where it begins; what is behind the last one is the last one
     marks = scatter(spread(np.int64(0), (total,)), ones, (0,), [begins], "add")
     found = gather(x, (k,), [sub(cumulative("cumsum", marks, 0), spread(np.int64(1), (total,)))])
-    if k == 0:
-        return found
-    return p.transpose(found, (*range(1, k + 1), 0, *range(k + 1, aval(x).ndim)))  # the axis came first
+    return _axis_first_to(found, k)
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:
@@ -297,7 +297,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:
 def roll(a: ArrayLike, shift: ArrayLike, axis: AxisLike = None) -> Result:
     """Elements moved by `shift` along an axis, the last ones to the front; with axis=None over the flattened array.
 
-    shift is known while tracing; several axes may be rolled at once, an axis more than once.
+    Several axes may be rolled at once, an axis more than once.
     """
     x = array_of(a)
     have = aval(x).shape
@@ -305,9 +305,10 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: AxisLike = None) -> Result:
         flat = ravel(x)
         return as_rank_0_array(p.reshape(roll(flat, shift, 0), have))
     axes = items_of(axis)
-    if any(isinstance(s, Dim) for s in items_of(shift)):
-        shifts = np.empty(len(items_of(shift)), object)
-        for k, s in enumerate(items_of(shift)):  # all at once, NumPy would ask for their values
+    given = [_shift(s) for s in _shifts(shift)]
+    if any(isinstance(s, (Dim, Tracer)) for s in given):
+        shifts = np.empty(len(given), object)
+        for k, s in enumerate(given):  # all at once, NumPy would ask for their values
             shifts[k] = s
     else:
         shifts = static_array(shift, "np.roll's shift")
@@ -316,11 +317,49 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: AxisLike = None) -> Result:
         raise reject("np.roll: shift and axis are numbers or sequences of them")
     total: dict[int, Any] = {}
     for s, k in pairs:
-        total[int(k)] = total.get(int(k), 0) + (s if isinstance(s, Dim) else int(s))
+        total[int(k)] = total.get(int(k), 0) + (s if isinstance(s, (Dim, Tracer)) else int(s))
     y = x
     for k, s in total.items():
-        y = _roll_axis(y, s, k)
+        y = _rolled_by_data(y, s, k) if isinstance(s, Tracer) else _roll_axis(y, s, k)
     return copy(y) if y is x else y
+
+
+def _shifts(shift: ArrayLike) -> Sequence[Any]:
+    """The numbers of a shift, which is one or a sequence."""
+    if isinstance(shift, Tracer) and shift.ndim == 1 and isinstance(shift.shape[0], int):
+        return [shift[n] for n in range(shift.shape[0])]
+    return items_of(shift)
+
+
+def _shift(s: Any) -> Any:
+    """A number to roll by: its value where that can be had, else a traced integer."""
+    if not isinstance(s, Tracer) or s.ndim:
+        return s
+    s.ask()
+    value = s.known()
+    if value is not None:
+        return value
+    if s.dtype.kind not in "iub":
+        raise reject(f"np.roll by {s.dtype}: shifts are integers")
+    return to_dtype(s, np.dtype(np.int64))
+
+
+def _rolled_by_data(x: ArrayLike, shift: Tracer, k: int) -> Result:
+    """An axis rolled by as many elements as data say."""
+    n = aval(x).shape[k]
+    if is_zero(n):
+        return x
+    length = extent_value(n, np.int64)
+    by = u.remainder(shift, length)
+    place = sub(iota((n,), 0, np.int64), spread(by, (n,)))
+    zero = spread(np.int64(0), (n,))
+    found = gather(x, (k,), [select(u.less(place, zero), add(place, spread(length, (n,))), place)])
+    return _axis_first_to(found, k)
+
+
+def _axis_first_to(x: ArrayLike, k: int) -> Result:
+    """An array whose first axis belongs at place k."""
+    return p.transpose(x, (*range(1, k + 1), 0, *range(k + 1, aval(x).ndim))) if k else x
 
 
 def _layout_of_rolled(

@@ -63,6 +63,11 @@ def _of_axes(function: Callable[..., Any], axes: Any) -> Callable[..., Any]:
         *,
         plan: Any = None,
     ) -> Result:
+        if axes is not None:
+            rank = np.ndim(x)
+            axes = [axis_index(k, rank) for k in (axes if isinstance(axes, (tuple, list, np.ndarray)) else (axes,))]
+            if len(set(axes)) < len(axes):
+                raise reject("all axes must be unique")
         return function(x, s, axes, norm)
 
     return _documented(transform, function)

@@ -38,6 +38,7 @@ class Cell(Owned):
         "_value",
         "_version",
         "absence",
+        "fixed",
         "index",
         "is_array",
         "layout",
@@ -65,7 +66,9 @@ class Cell(Owned):
         self.layout: Layout = None  # of an array that is no view
         # of rank 0: an array, which `+=` changes, and not a number; None if only the values tell
         self.is_array: bool | None = False
+        self.fixed = False  # a tj.Array's, which never changes: `+=` makes a new one
         if root is not None:
+            self.fixed = root.fixed
             self._version = root.version
             if root.absence is not None:
                 root.absence.use()

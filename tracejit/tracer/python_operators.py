@@ -80,6 +80,8 @@ def in_place(name: str) -> Callable[..., Any]:
     """The special method that changes an array: `__iadd__`. Of numbers it makes new ones."""
 
     def method(self: Cell, other: Any) -> Any:
+        if self.fixed:  # as outside of a trace, where a tj.Array has no such operator
+            return getattr(self, f"__{name}__")(other)
         if self.is_scalar:
             self.check_alone()  # where only the data tell whether it is an array
             return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
