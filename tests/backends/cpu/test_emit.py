@@ -89,7 +89,7 @@ def test_loops_whose_copies_or_lanes_go_different_ways(name: str, schedule: str,
 def test_a_trial_puts_all_back_that_an_emitter_changes():
     emitter = emit.FunctionEmitter(emit.Module(WRITERS), "f")
     constant = {"module", "name", "parent", "line", "declare", "backend", "own", "guards_operands", "is_x86"}
-    texts = {"entry", "exit", "required", "regions"}
+    texts = {"entry", "exit", "required", "regions", "ways"}
     learned = {"read_in", "settled"}  # what trials are for
     assert set(vars(emitter)) == constant | texts | learned | set(emit.PLAIN_STATE) | set(emit.TABLES)
     before = repr({name: x for name, x in vars(emitter).items() if name not in constant})
@@ -99,7 +99,7 @@ def test_a_trial_puts_all_back_that_an_emitter_changes():
         emitter.put("nothing")
         emitter.start(emitter.fresh_label("loop"))
         emitter.nowhere, emitter.width, emitter.polled, emitter.env = "%nowhere", 8, True, {}
-        for text in (emitter.entry, emitter.exit, emitter.required):
+        for text in (emitter.entry, emitter.exit, emitter.required, emitter.ways):
             text.append("kept by nobody")
         for table in (emitter.captured, emitter.dims, emitter.counts):
             table["x"] = "y"  # type: ignore[index]

@@ -179,7 +179,7 @@ def _rare_function(e: FunctionEmitter, block: Block, yields: Sequence[Operand]) 
         for k, (w, t) in enumerate(zip(words, types, strict=True)):
             value = inner.line(f"insertvalue {result} {value}, {t} {w}, {k}")
     parameters = ", ".join(f"{llvm_type(v.dtype, n)} %a{k}" for k, v in enumerate(needs))
-    inner.finish(f"internal {result} @{inner.name}({parameters}) noinline", f"ret {result} {value}")
+    inner.finish(f"internal {result} @{inner.name}({parameters}) noinline", result, value)
     e.module.outlined[key] = (inner.name, needs)
     return inner.name, needs
 

@@ -88,7 +88,7 @@ def _stores_to(buffer: Buffer, statements: Block, first: int) -> Sequence[Store]
 class FunctionEmitter(Emit):
     """Writes one LLVM function.
 
-    What changes while it does is `entry`, `exit`, `required`, `regions`, and what PLAIN_STATE and TABLES name: `trial`
+    What changes while it does is `entry`, `exit`, `ways`, `required`, `regions`, and what PLAIN_STATE and TABLES name: `trial`
     puts all of it back.  What trials have shown, in `settled`, stays.
     """
 
@@ -100,6 +100,7 @@ class FunctionEmitter(Emit):
         self.count = 0
         self.entry: Lines = []  # allocas and captured values
         self.exit: Lines = []  # frees
+        self.ways: list[str] = []  # out of the function, before its end: what is returned, and from which block
         self.required: list[str] = []  # memory without which nothing runs
         self.lines: Lines = []
         self.regions = [Region(self.entry)]
@@ -180,7 +181,13 @@ class FunctionEmitter(Emit):
         Texts that are written to are cut, tables get their entries back, so that whoever holds one sees it as it was.
         """
         plain = {name: getattr(self, name) for name in PLAIN_STATE}
-        texts = [self.entry, self.exit, self.required, *[region.pre for region in self.regions]]
+        texts: list[list[Any]] = [
+            self.entry,
+            self.exit,
+            self.ways,
+            self.required,
+            *[region.pre for region in self.regions],
+        ]
         lengths = [len(text) for text in texts]
         tables = [getattr(self, name) for name in TABLES] + [region.cache for region in self.regions]
         entries = [dict(table) for table in tables]
@@ -328,21 +335,33 @@ class FunctionEmitter(Emit):
             emit(self, s)
 
     # -- finishing -----------------------------------------------------------------------------------------------------
-    def finish(self, signature: str, result: str = "ret void", refusal: str = "ret void") -> None:
-        """Write the function into the module; it ends with `refusal` where `required` memory could not be had."""
+    def return_from(self, value: str = "") -> None:
+        """End the block by leaving the function, after what every way out does; `start` begins another one."""
+        self.ways.append(f"[ {value}, %{self.label} ]")
+        self.put("br label %out")
+
+    def finish(self, signature: str, kind: str = "void", value: str = "", refusal: str = "") -> None:
+        """Write the function into the module; it returns `refusal` where `required` memory could not be had.
+
+        All ways out share what they do: written at each, it made functions grow with the square of their steps.
+        """
         start: Lines = ["  br label %start"]
         if self.required:
+            lacks = len(self.required) - 1
             start = [f"  %lack{n} = icmp eq ptr {pointer}, null" for n, pointer in enumerate(self.required)]
             start += [
                 f"  %lacks{n} = or i1 {f'%lacks{n - 1}' if n else 'false'}, %lack{n}" for n in range(len(self.required))
             ]
-            start += [
-                f"  br i1 %lacks{len(self.required) - 1}, label %refused, label %start",
-                "refused:",
-                list(self.exit),
-                f"  {refusal}",
-            ]
-        body = _flatten([self.entry, start, "start:", self.lines, self.exit, f"  {result}"])
+            start += [f"  br i1 %lacks{lacks}, label %refused, label %start", "refused:", "  br label %out"]
+            self.ways.append(f"[ {refusal}, %refused ]")
+        end: Lines = []
+        if self.ways:
+            self.return_from(value)
+            end = ["out:"]
+            if kind != "void":
+                end.append(f"  %result = phi {kind} {', '.join(self.ways)}")
+                value = "%result"
+        body = _flatten([self.entry, start, "start:", self.lines, *end, self.exit, f"  ret {kind} {value}"])
         self.module.functions.append(f"define {signature} {attributes()} {{\nentry:\n" + "\n".join(body) + "\n}")
 
 

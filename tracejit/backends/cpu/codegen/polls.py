@@ -45,6 +45,8 @@ class Lengths:
 
     def __init__(self, body: Block) -> None:
         self._made: dict[Value, Op | For] = {}
+        self._limits: dict[Value, Extent | None] = {}
+        self._signs: dict[Value, bool] = {}
         for s in walk(body):
             if isinstance(s, For):
                 self._made[s.index] = s
@@ -85,6 +87,11 @@ class Lengths:
         """A number or extent that x does not exceed."""
         if isinstance(x, Const):
             return x.value
+        if x not in self._limits:
+            self._limits[x] = self._limit(x)
+        return self._limits[x]
+
+    def _limit(self, x: Value) -> Extent | None:
         made = self._made.get(x)
         if isinstance(made, For):
             return self._most(made.upper)
@@ -105,6 +112,11 @@ class Lengths:
     def _not_negative(self, x: Operand) -> bool:
         if isinstance(x, Const):
             return surely_at_most(0, x.value)
+        if x not in self._signs:
+            self._signs[x] = self._has_no_sign(x)
+        return self._signs[x]
+
+    def _has_no_sign(self, x: Value) -> bool:
         made = self._made.get(x)
         if isinstance(made, For):
             return self._not_negative(made.lower)
@@ -230,8 +242,7 @@ def _leave_if(e: FunctionEmitter, condition: str, *last: str) -> None:
     e.start(leave)
     for text in last:
         e.put(text)
-    e.lines.append(e.exit)
-    e.put("ret void")
+    e.return_from()
     e.start(go)
 
 

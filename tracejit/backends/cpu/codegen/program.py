@@ -135,7 +135,7 @@ class _ProgramEmitter:
             self.allocate(b)
         self.steps(self.program.steps)
         self.settle()
-        e.finish(f"i32 @{self.name}(ptr %slots)", "ret i32 0", f"ret i32 {OUT_OF_MEMORY}")
+        e.finish(f"i32 @{self.name}(ptr %slots)", "i32", "0", str(OUT_OF_MEMORY))
 
     def settle(self) -> None:
         """Outputs whose memory was exchanged with a temporary's are copied home."""
@@ -305,8 +305,7 @@ class _ProgramEmitter:
         e.start(leave)
         for text in last:
             e.put(text)
-        e.lines.append(e.exit)
-        e.put(f"ret i32 {status}")
+        e.return_from(str(status))
         e.start(go)
 
     def counted(self, s: CountedLoop) -> None:
