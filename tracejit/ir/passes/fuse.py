@@ -321,10 +321,13 @@ class Fuser:
         if not all(isinstance(self.equations[m].form, (Map, Piecewise, FanOut)) for m in node.members):
             return False
         order, first = node.order[c], frozenset({0})
-        return all(
-            (at := access.at[0]) is not None and at[0] is not None and at[1:] == (1, 0) and order[at[0]] == first
-            for access in self.accesses(n, c)
-        )
+        for access in self.accesses(n, c):
+            at = access.at[0]
+            if at is None or at[0] is None or at[1:] != (1, 0) or order[at[0]] != first:
+                return False
+            if any(place[at[0]] != (0, 1, 0) for place in node.places[c]):  # of c another row is asked for
+                return False
+        return True
 
     def join_row(self, n: int, node: Node) -> None:
         """What `join` does for a value that is kept row by row: it has loops of its own inside of the outermost one."""
