@@ -56,12 +56,14 @@ def _stored(g: Any) -> Any:
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("followed", FOLLOWED)
 def test_what_follows_a_transform(transform: str, followed: str):
+    follow, make = FOLLOWED[followed], TRANSFORMS[transform]
+
     def f(a: Any) -> Any:
-        made = FOLLOWED[followed](TRANSFORMS[transform](a), a)
+        made = follow(make(a), a)
         return tuple(then(made) for then in THEN.values())
 
     rng = np.random.default_rng(0)
-    whole = [tj.jit(lambda a, then=then: then(FOLLOWED[followed](TRANSFORMS[transform](a), a))) for then in THEN.values()]
+    whole = [tj.jit(lambda a, then=then: then(follow(make(a), a))) for then in THEN.values()]
     for shape in ((4, 5), (3, 8)):
         a = rng.normal(size=shape) + 1j * rng.normal(size=shape)
         for name, got, want in zip(THEN, tj.jit(f)(a), f(a), strict=True):

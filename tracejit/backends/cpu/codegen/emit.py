@@ -88,8 +88,8 @@ def _stores_to(buffer: Buffer, statements: Block, first: int) -> Sequence[Store]
 class FunctionEmitter(Emit):
     """Writes one LLVM function.
 
-    What changes while it does is `entry`, `exit`, `ways`, `required`, `regions`, and what PLAIN_STATE and TABLES name: `trial`
-    puts all of it back.  What trials have shown, in `settled`, stays.
+    What changes while it does is `entry`, `exit`, `ways`, `required`, `regions`, and what PLAIN_STATE and TABLES name:
+    `trial` puts all of it back.  What trials have shown, in `settled`, stays.
     """
 
     def __init__(self, module: Module, name: str, parent: FunctionEmitter | None = None) -> None:
