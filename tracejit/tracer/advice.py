@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from tracejit.support.config import config
-from tracejit.support.source import Location
+from tracejit.support.source import Location, is_internal
 from tracejit.support.syntax import construct
+from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.statements.source import why_not
 
-__all__ = ["for_attribute", "for_function", "for_index", "for_number", "for_truth", "full_name"]
+__all__ = ["for_attribute", "for_function", "for_index", "for_number", "for_package", "for_truth", "full_name"]
 
 _CHOOSE = (
     "use np.where(condition, a, b) or a mask (x[mask] = value) to choose elements, tj.lax.cond(condition, f, g, x) to "
@@ -123,6 +126,34 @@ def full_name(function: Any) -> str:
         if module
         else name
     )
+
+
+def for_package() -> tuple[str, str, Location | None] | None:
+    """(the function of an installed package that asks for the value of a traced array, what to write instead,
+    where the user calls it); None where the user's own code asks.
+    """
+    calls: list[tuple[str, str]] = []
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_internal(file):
+            if not is_installed(file):
+                break
+            calls.append((frame.f_globals.get("__name__", ""), frame.f_code.co_qualname))
+        frame = frame.f_back
+    for module, name in reversed(calls):  # the outermost first: what the user has called
+        public = ".".join(part for part in module.split(".") if not part.startswith("_"))
+        name = name.removesuffix(".__init__")
+        if not public or any(part.startswith("_") or part == "<locals>" for part in name.split(".")):
+            continue
+        full = f"{public}.{name}"
+        try:
+            here = hasattr(importlib.import_module(f"tracejit.{public}"), name)
+        except ImportError:
+            here = False
+        users = None if frame is None else Location(frame.f_code, frame.f_lasti)
+        return full, f"use tj.{full}" if here else _OUTSIDE, users
+    return None
 
 
 def for_number(location: Location | None, kind: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from tracejit.ir.types import ShapedArray, aval_of
 from tracejit.support.errors import ConcretizationError, LeakedTracerError, TracerError, UnsupportedError, meet
 from tracejit.support.source import Location, user_location
 from tracejit.support.typing import has_aval
+from tracejit.tracer.advice import for_package
 from tracejit.tracer.interpreter import Interpreter, Owned, current_interpreter, use_interpreter
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.operators import OPERATORS
@@ -236,7 +237,10 @@ class Cell(Owned):
             )
         self.ask()
         location = user_location()
-        if not isinstance(what, str):
+        asked = for_package()
+        if asked is not None:
+            what, advice, location = asked
+        elif not isinstance(what, str):
             what, advice = what(self, location)
         raise _noted(
             ConcretizationError(

@@ -25,7 +25,7 @@ _REASONS: dict[str, str] = {
         ("eigvals", "logm", "signm", "fractional_matrix_power", "qz", "ordqz", "cdf2rdf"), _COMPLEX
     ),
     **dict.fromkeys(
-        ("solve_lyapunov", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_continuous_are",
+        ("solve_continuous_lyapunov", "solve_lyapunov", "solve_discrete_lyapunov", "solve_continuous_are",
          "solve_discrete_are"), _EQUATION
     ),
     **dict.fromkeys(("eig_banded", "eigvals_banded"), f"use eigh of the full matrix, or {_OUTSIDE}"),
