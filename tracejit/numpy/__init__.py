@@ -100,6 +100,7 @@ from tracejit.numpy import (
     norms as norms,
     operators as operators,
     redirected as redirected,
+    sliding as sliding,
 )
 from tracejit.numpy.aliases import *  # noqa: F403
 from tracejit.numpy.applying import *  # noqa: F403
