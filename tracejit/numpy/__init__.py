@@ -137,6 +137,7 @@ from tracejit.numpy.selecting import *  # noqa: F403
 from tracejit.numpy.sets import *  # noqa: F403
 from tracejit.numpy.shaping import *  # noqa: F403
 from tracejit.numpy.sorting import *  # noqa: F403
+from tracejit.numpy.standard import *  # noqa: F403
 from tracejit.numpy.statistics import *  # noqa: F403
 from tracejit.numpy.taking import *  # noqa: F403
 from tracejit.numpy.triangles import *  # noqa: F403

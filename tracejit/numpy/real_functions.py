@@ -65,7 +65,7 @@ def signbit(x: ArrayLike, /) -> Result:
         floats(y)
     if aval(y).dtype.kind != "f":
         return u.less(y, 0)
-    return u.less(u.copysign(aval(y).dtype.type(1), y), 0)
+    return u.has_sign(y)
 
 
 @composed("logaddexp2")

@@ -289,10 +289,13 @@ def std(
     out: ArrayLike = None,
     ddof: ArrayLike = 0,
     keepdims: Any = False,
-    **kwargs: Any,
+    *,
+    where: ArrayLike = True,
+    mean: ArrayLike = None,
+    correction: ArrayLike = None,
 ) -> Result:
-    """The standard deviation over `axis`."""
-    return u.sqrt(var(a, axis, dtype, None, ddof, keepdims, **kwargs))
+    """The standard deviation over `axis`: the root of `var`, with its parameters."""
+    return u.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 def _arg(primitive: Any) -> Callable[..., Any]:

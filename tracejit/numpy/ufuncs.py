@@ -24,6 +24,7 @@ from tracejit.primitives.arithmetic import (
     Sign,
     Trunc,
 )
+from tracejit.primitives.bits import Bitcast
 from tracejit.primitives.comparison import And, Eq, Ge, Gt, IsFinite, Le, Lt, Ne, Not, Or, ShiftLeft, ShiftRight, Xor
 from tracejit.primitives.elementwise import Add, Div, Elementwise, Mul, Neg, Sub
 from tracejit.primitives.transcendental import (
@@ -287,8 +288,13 @@ def hypot(x: ArrayLike, y: ArrayLike) -> Result:
 def copysign(x: ArrayLike, y: ArrayLike) -> Result:
     """|x| with the sign of y."""
     a, b = floats(x, y)
-    negative_zero = logical_and(equal(b, 0), less(divide(1, b), 0))
-    return where(logical_or(less(b, 0), negative_zero), negative(absolute(a)), absolute(a))
+    return where(has_sign(b), negative(absolute(a)), absolute(a))
+
+
+def has_sign(x: ArrayLike) -> Result:
+    """Whether the sign's bit of a float is set: of zeros and NaN too."""
+    have = aval(x).dtype
+    return less(bind(Bitcast(np.dtype(f"i{have.itemsize}")), x), 0)
 
 
 @composed("fmax")
