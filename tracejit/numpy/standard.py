@@ -40,12 +40,15 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     return found if device is None else device_put(found, device)
 
 
+_NUMPYS: Any = np.__array_namespace_info__()
+
+
 class _Info:
     """What this namespace can do, as the standard's inspection functions ask."""
 
     def capabilities(self) -> dict[str, Any]:
         """Whether shapes may depend on data, and how many axes an array may have."""
-        return np.__array_namespace_info__().capabilities()
+        return _NUMPYS.capabilities()
 
     def default_device(self) -> str:
         """Where arrays are made."""
@@ -54,7 +57,7 @@ class _Info:
     def default_dtypes(self, *, device: str | None = None) -> dict[str, Any]:
         """The dtypes of arrays of Python numbers, and of indices.  device: any of `devices()`."""
         self._check(device)
-        return np.__array_namespace_info__().default_dtypes()
+        return _NUMPYS.default_dtypes()
 
     def devices(self) -> list[str]:
         """Where arrays can lie."""
@@ -63,7 +66,7 @@ class _Info:
     def dtypes(self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Any]:
         """The standard's dtypes by name.  kind: only these, "integral" and the like.  device: any of `devices()`."""
         self._check(device)
-        return np.__array_namespace_info__().dtypes(kind=kind)
+        return _NUMPYS.dtypes(kind=kind)
 
     def _check(self, device: str | None) -> None:
         if device is not None and device not in devices():
