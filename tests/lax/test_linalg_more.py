@@ -115,3 +115,17 @@ def test_what_is_not_supported_is_refused():
         L.eigh(np.eye(3), subset_by_index=(2, 5))
     with pytest.raises(AttributeError, match=r"has no attribute 'qdwh': use tj\.scipy\.linalg\.polar"):
         L.qdwh  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("algorithm", [None, *tj.lax.linalg.SvdAlgorithm])
+def test_singular_values_by_any_algorithm_and_some_of_them(algorithm: Any):
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    left, s, right = tj.lax.linalg.svd(x, full_matrices=False, algorithm=algorithm)
+    np.testing.assert_allclose(left * s @ right, x, atol=1e-12)
+    some = tj.lax.linalg.svd(x, full_matrices=False, subset_by_index=(0, 2), algorithm=algorithm)
+    for got, want in zip(some, (left[:, :2], s[:2], right[:2]), strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-12)
+    values = tj.lax.linalg.svd(x, compute_uv=False, subset_by_index=(1, 3))
+    np.testing.assert_allclose(values, s[1:], atol=1e-12)
+    with pytest.raises(ShapeError, match="cannot both be set"):
+        tj.lax.linalg.svd(x, subset_by_index=(0, 2))

@@ -7,6 +7,7 @@ import pytest
 
 import tracejit as tj
 from tests.numpy.cases import Cases
+from tracejit.support.errors import ShapeError
 
 
 def data(generator: np.random.Generator, n: int) -> tuple[Any, ...]:
@@ -600,3 +601,24 @@ def test_results_own_their_memory():
     a, b = f(np.ones(4)), f(np.ones(4))
     a[:] = 7
     np.testing.assert_array_equal(b, 1.0)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 7])
+def test_sizes_as_jax_gives_them(size: int):
+    """Parts that a condition chooses, cut or filled up to a size that is known."""
+    x = tj.Array(np.arange(6.0) - 2)
+    chosen = np.asarray(x)[np.asarray(x) > 0]
+    want = np.concatenate([chosen, np.full(size, -1.0)])[:size]
+    for compress in (tj.numpy.compress, tj.jit(tj.numpy.compress, static_argnames=("size", "fill_value"))):
+        got = compress(x > 0, x, size=size, fill_value=-1)
+        np.testing.assert_array_equal(np.asarray(got), want)
+    np.testing.assert_array_equal(np.asarray(tj.numpy.extract(x > 0, x, size=size, fill_value=-1)), want)
+    (places,) = tj.numpy.where(x > 0, size=size, fill_value=9)
+    np.testing.assert_array_equal(np.asarray(places), np.concatenate([[3, 4, 5], np.full(size, 9)])[:size])
+    rows = tj.numpy.compress(x[:2] < 0, x.reshape(2, 3), axis=0, size=2)
+    np.testing.assert_array_equal(np.asarray(rows), np.asarray(x).reshape(2, 3))
+
+
+def test_places_need_a_size_without_values():
+    with pytest.raises(ShapeError, match="size and fill_value are for places"):
+        tj.numpy.where(np.ones(3) > 0, 1, 2, size=3)

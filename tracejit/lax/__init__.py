@@ -68,7 +68,8 @@ globals().update({
     "tracejit.lax.sorting", "tracejit.lax.special", "tracejit.lax.windows")
 })  # fmt: skip
 for _name in linalg.__all__:
-    setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))
+    if not isinstance(getattr(linalg, _name), type):
+        setattr(linalg, _name, _with_own_results(getattr(linalg, _name)))
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracejit.lax.operands import aval, operands
+from tracejit.lax.operands import aval, operands, spread
 from tracejit.primitives import complex_numbers as p
 from tracejit.primitives.elementwise import neg, zero_like
 from tracejit.support.errors import DtypeError
@@ -60,7 +60,7 @@ def complex(x: ArrayLike, y: ArrayLike) -> Result:
     >>> tj.lax.complex(np.array([1.0, 3.0]), np.array([2.0, -1.0]))
     array([1.+2.j, 3.-1.j])
     """
-    a, b = operands("complex", x, y)
+    a, b = spread(operands("complex", x, y))
     have = aval(a)
     if have.dtype not in ("f4", "f8"):
         raise _other("complex", have.dtype, "float32 and float64")

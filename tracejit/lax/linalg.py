@@ -5,6 +5,7 @@ What has no answer (a matrix that is not positive definite, a singular one) give
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,10 @@ from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
+from tracejit.tracer.operators import OPERATORS
 
 __all__ = [
-    "cholesky", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr", "svd",
+    "SvdAlgorithm", "cholesky", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr", "svd",
     "symmetric_product", "triangular_solve", "tridiagonal_solve",
 ]  # fmt: skip
 
@@ -183,8 +185,28 @@ def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> t
     return of_qr.qr(array(a), full_matrices)
 
 
-def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+class SvdAlgorithm(enum.Enum):
+    """JAX's ways to a singular value decomposition; here all are computed alike."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    DIVIDE_AND_CONQUER = "divide and conquer"
+    POLAR = "polar"
+
+
+def svd(
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
     """(U, S, Vh) with x == U @ diag(S) @ Vh and S descending; only S without compute_uv.   x: [.., m, n]
+
+    subset_by_index: (first, end) of the singular values that are given, with their vectors; all are computed, and
+    without `full_matrices`.  algorithm: as in JAX, which changes nothing.
 
     Raises: UnsupportedError for derivatives of full matrices where m and n differ.  Source: jax.lax.linalg.svd.
 
@@ -192,10 +214,17 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True) ->
     >>> tj.jit(lambda x: tj.lax.linalg.svd(x, compute_uv=False))(np.array([[0.0, 2.0], [3.0, 0.0]]))
     array([3., 2.])
     """
+    part = slice(None) if subset_by_index is None else slice(*subset_by_index)
+    if subset_by_index is not None and full_matrices and compute_uv:
+        raise reject("lax.linalg.svd: full_matrices and subset_by_index cannot both be set")
     if compute_uv:
-        return spectral.svd(array(x), full_matrices)
+        left, s, right = spectral.svd(array(x), full_matrices)
+        if subset_by_index is None:
+            return left, s, right
+        take = OPERATORS.getitem
+        return take(left, (..., part)), take(s, (..., part)), take(right, (..., part, slice(None)))
     (s,) = bind(spectral.SVD(False, False), array(x))
-    return s
+    return s if subset_by_index is None else OPERATORS.getitem(s, (..., part))
 
 
 def eigh(

@@ -271,13 +271,17 @@ def det(a: ArrayLike) -> Result:
     return to_dtype(u.multiply(parity, r.prod(diagonal, -1)), dtype)
 
 
-def slogdet(a: ArrayLike) -> Any:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> Any:
     """SlogdetResult(sign, logabsdet) of the determinants of square matrices.   a: [.., n, n] -> [..], [..]
+
+    method: JAX's "lu" or "qr"; it is by LU decomposition in any case.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: np.linalg.slogdet(a))(np.array([[0.0, 1.0], [1.0, 0.0]]))
     SlogdetResult(sign=np.float64(-1.0), logabsdet=np.float64(0.0))
     """
+    if method not in (None, "lu", "qr"):
+        raise reject(f"np.linalg.slogdet: method is 'lu' or 'qr', not {method!r}")
     x, dtype = _matrices(a, square=True)
     diagonal, parity = _diagonal_and_parity(x)
     sign = u.multiply(parity, r.prod(u.sign(diagonal), -1))
@@ -295,7 +299,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     >>> tj.jit(lambda a: np.linalg.qr(a, mode="r"))(np.array([[3.0], [4.0]]))
     array([[-5.]])
     """
-    if mode in ("f", "full", "e", "economic", "raw"):
+    if mode in ("f", "full"):  # NumPy's older names
+        mode = "reduced"
+    if mode in ("e", "economic", "raw"):
         raise unsupported(f"np.linalg.qr: mode {mode!r} is not supported; use 'reduced', 'complete' or 'r'")
     if mode not in ("reduced", "complete", "r"):
         raise reject(f"Unrecognized mode {mode!r}")

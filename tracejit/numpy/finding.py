@@ -15,9 +15,11 @@ from tracejit.numpy.data_dependent import MASK, data_dependent
 from tracejit.numpy.indexing import getitem
 from tracejit.numpy.joining import part
 from tracejit.numpy.promotion import as_array, aval, to_dtype
+from tracejit.numpy.taking import take
 from tracejit.primitives.creation import extent_value, iota
 from tracejit.primitives.shape import reshape
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.layout import LAYOUTS, in_c_order
 from tracejit.tracer.tables import FUNCTIONS, METHODS, OUT_CASTING
 from tracejit.tracer.tracer import Tracer
 
@@ -106,27 +108,46 @@ def argwhere(a: ArrayLike, size: ArrayLike, fill_value: ArrayLike) -> Result:
     return FUNCTIONS[np.stack](nonzero(a, size=size, fill_value=fill_value), axis=1)
 
 
-def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None) -> Result:
-    """The parts of `a` along an axis (of all elements where it is None) for which the condition, of rank 1, holds."""
+def compress(
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: int | None = None,
+    *,
+    size: ArrayLike = None,
+    fill_value: ArrayLike = 0,
+) -> Result:
+    """The parts of `a` along an axis (of all elements where it is None) for which the condition, of rank 1, holds.
+
+    size, fill_value: JAX's: the first `size` parts, and this value in those behind the last one.
+    """
     a, condition = as_array(a), as_array(condition)
     if aval(condition).ndim != 1:
         raise reject("np.compress: the condition has rank 1")
     if axis is None:
         a, axis = reshape(a, (aval(a).size,)), 0
     axis = axis_index(axis, aval(a).ndim)
+    known = condition.known() if isinstance(condition, Tracer) else condition
+    if size is None and known is not None:
+        return take(a, np.flatnonzero(known), axis)
     n: Extent = aval(condition).shape[0]
     if not same_extent(n, aval(a).shape[axis]):
         a = getitem(a, (*[slice(None)] * axis, slice(None, n)))
-    return getitem(a, (*[slice(None)] * axis, to_dtype(condition, np.bool_)))
+    if size is None:
+        return getitem(a, (*[slice(None)] * axis, to_dtype(condition, np.bool_)))
+    places, inside = _places(condition, size)
+    found = getitem(a, (*[slice(None)] * axis, places))
+    wide = reshape(inside, (*aval(inside).shape, *[1] * (aval(a).ndim - axis - 1)))
+    return u.where(wide, found, to_dtype(fill_value, aval(a).dtype))
 
 
-def extract(condition: ArrayLike, arr: ArrayLike) -> Result:
-    """The elements of `arr`, in C order, for which the condition holds."""
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: ArrayLike = None, fill_value: ArrayLike = 0) -> Result:
+    """The elements of `arr`, in C order, for which the condition holds.   size, fill_value: as of `compress`."""
     arr, condition = as_array(arr), as_array(condition)
-    return compress(reshape(condition, (aval(condition).size,)), arr)
+    return compress(reshape(condition, (aval(condition).size,)), arr, size=size, fill_value=fill_value)
 
 
 METHODS["nonzero"] = nonzero
 OUT_CASTING[compress] = "back"
 FUNCTIONS[np.compress], FUNCTIONS[np.extract] = compress, extract
+LAYOUTS[compress] = in_c_order
 METHODS["compress"] = lambda a, condition, axis=None: compress(condition, a, axis)

@@ -40,10 +40,24 @@ _INTO_WHERE = to_dtype if np.lib.NumpyVersion(np.__version__) >= "2.5.0" else wr
 """NumPy's where wraps Python integers that do not fit up to 2.4; then it raises OverflowError."""
 
 
-def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, /) -> Result:
-    """x where condition else y; without these the places where it holds, as `nonzero` gives them."""
+def where(
+    condition: ArrayLike,
+    x: ArrayLike = None,
+    y: ArrayLike = None,
+    /,
+    *,
+    size: ArrayLike = None,
+    fill_value: ArrayLike = None,
+) -> Result:
+    """x where condition else y; without these the places where it holds, as `nonzero` gives them.
+
+    size, fill_value: JAX's, of `nonzero`.
+    """
     if x is None and y is None:
-        return FUNCTIONS[np.nonzero](condition)
+        given = {} if size is None and fill_value is None else {"size": size, "fill_value": fill_value}
+        return FUNCTIONS[np.nonzero](condition, **given)
+    if size is not None or fill_value is not None:
+        raise reject("np.where: size and fill_value are for places, without x and y")
     if x is None or y is None:
         raise reject("np.where takes both x and y, or neither")
     return as_rank_0_array(u.where(condition, x, y, _INTO_WHERE))

@@ -11,7 +11,6 @@ from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.agreement import as_long_as, is_counted
 from tracejit.numpy.axes import axis_index, is_flattened, reject, same_shape, unsupported
 from tracejit.numpy.bounds import Bounds
-from tracejit.numpy.data_dependent import data_dependent
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
 from tracejit.numpy.number_checks import check_none
@@ -33,7 +32,7 @@ from tracejit.tracer.tables import FUNCTIONS, METHODS, OUT_CASTING
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "compress", "cumulative_prod", "cumulative_sum", "digitize", "extract", "interp", "isin", "searchsorted", "take",
+    "cumulative_prod", "cumulative_sum", "digitize", "interp", "isin", "searchsorted", "take",
     "take_along_axis",
 ]  # fmt: skip
 
@@ -101,27 +100,6 @@ def take_along_axis(
         mode, fill_value = "fill", 0
     bounds = Bounds.of(mode, wrap=wrap_negative_indices, reads=True)
     return OPERATORS.getitem(x, tuple(lines), True, bounds, fill_value)
-
-
-def compress(condition: ArrayLike, a: ArrayLike, axis: AxisLike = None) -> Result:
-    """The parts along an axis (of the flattened array by default) for which a condition of rank 1 holds, which is known
-    while tracing.
-    """
-    return take(a, _places_of_true("compress", condition, 1), axis)
-
-
-def extract(condition: ArrayLike, arr: ArrayLike) -> Result:
-    """The elements, in C order, for which a condition of any shape holds, which is known while tracing."""
-    return take(ravel(array_of(arr)), _places_of_true("extract", condition))
-
-
-def _places_of_true(name: str, condition: ArrayLike, rank: int | None = None) -> IndexLike:
-    def places(known: Any) -> Any:
-        if rank is not None and np.ndim(known) != rank:
-            raise reject(f"np.{name}: the condition is of rank {np.ndim(known)}, not {rank}")
-        return np.flatnonzero(known)
-
-    return data_dependent(name, "use np.where(condition, x, fill)", places)(condition)
 
 
 _METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
@@ -331,9 +309,8 @@ def _running(name: str, fold: Any, start: int) -> Result:
 cumulative_sum = _running("cumulative_sum", r.cumsum, 0)
 cumulative_prod = _running("cumulative_prod", r.cumprod, 1)
 OUT_CASTING[take] = "back"
-LAYOUTS.update({take: in_c_order, compress: in_c_order})
+LAYOUTS[take] = in_c_order
 METHODS.update({"take": take, "searchsorted": searchsorted})
-METHODS["compress"] = lambda x, condition, axis=None: compress(condition, x, axis)
 for _name in __all__:
     if hasattr(np, _name):
         FUNCTIONS[getattr(np, _name)] = globals()[_name]

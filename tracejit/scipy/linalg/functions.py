@@ -30,10 +30,11 @@ def _exponential(x: ArrayLike) -> Result:
     return u.exp(x) if is_one(aval(x).shape[-1]) else of_exp.expm(x)
 
 
-def expm(A: ArrayLike) -> Result:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Result:
     """The exponentials of square matrices, by scaling and squaring.   A: [.., n, n]; a number gives one of one element
 
     NaN where an element is infinite or NaN.  All derivatives are there, by Fréchet's derivative.
+    upper_triangular, max_squarings: JAX's, which change nothing here.
 
     Raises: LinAlgError for other shapes.
     Source: SciPy's scipy.linalg.expm.

@@ -137,11 +137,19 @@ def _unitary(x: ArrayLike) -> Result:
     return m.swapped(_direction(m.swapped(x))) if of_lu.is_wide(rows, columns) else _direction(x)
 
 
-def polar(a: ArrayLike, side: str = "right") -> tuple[Result, Result]:
+def polar(
+    a: ArrayLike,
+    side: str = "right",
+    *,
+    method: str = "svd",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Result, Result]:
     """(U, P) with a == U @ P, or P @ U with side "left": U with orthonormal columns (rows, of wide matrices), P
     symmetric and positive semidefinite.   a: [.., m, n]
 
-    There is a derivative for full rank, of equal singular values too.
+    There is a derivative for full rank, of equal singular values too.  method, eps, max_iterations: JAX's, "qdwh" or
+    "svd" and how exact; all are computed alike.
 
     Raises: ValueError for what is not finite, when the program has run; ShapeError for another side or rank.
     Source: SciPy's scipy.linalg.polar.
@@ -153,6 +161,8 @@ def polar(a: ArrayLike, side: str = "right") -> tuple[Result, Result]:
     """
     if side not in ("right", "left"):
         raise reject("`side` must be either 'right' or 'left'")
+    if method not in ("qdwh", "svd"):
+        raise reject(f"polar: method is 'qdwh' or 'svd', not {method!r}")
     x = matrix("polar", a, True, "`a` must be a 2-D array.")
     turned = _unitary(x)
     p_ = linear.matmul(m.swapped(turned), x) if side == "right" else linear.matmul(x, m.swapped(turned))
