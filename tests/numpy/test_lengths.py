@@ -622,3 +622,20 @@ def test_sizes_as_jax_gives_them(size: int):
 def test_places_need_a_size_without_values():
     with pytest.raises(ShapeError, match="size and fill_value are for places"):
         tj.numpy.where(np.ones(3) > 0, 1, 2, size=3)
+
+
+@pytest.mark.parametrize("f", [np.sort, np.argsort, np.median, lambda x, axis: np.unique(x), np.cumsum, np.partition])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rows_that_data_choose_in_order_at_many_sizes(f: Any, axis: int):
+    def chosen(x: Any) -> Any:
+        rows = x[x[:, 0] > 0]
+        return f(rows, 1, axis=axis) if f is np.partition else f(rows, axis=axis)
+
+    compiled = tj.jit(chosen)
+    for shape in ((5, 5), (3, 2), (4, 4), (7, 3), (2, 130), (3, 200)):
+        x = np.random.default_rng(shape[0]).normal(size=shape)
+        x[:2, 0] = 1.0, 1.5
+        if f is not np.partition:
+            np.testing.assert_allclose(compiled(x), chosen(x), rtol=1e-13, atol=1e-13)
+        else:
+            np.testing.assert_array_equal(np.sort(compiled(x), axis=axis), np.sort(chosen(x), axis=axis))

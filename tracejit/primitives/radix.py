@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape, is_one
+from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import FormBuilder
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.types import ShapedArray
@@ -103,7 +103,7 @@ def sorted_by_digits(arrays: Sequence[ArrayLike], rows: Extent, n: Extent) -> li
     Source: least significant digit first, Knuth, The Art of Computer Programming, volume 3, 5.2.5.
     """
     spare = [zeros(_shape_of_flat(rows, n), dtype_of(x)) for x in arrays]
-    if is_one(rows):
+    if isinstance(rows, int) and rows == 1:
         return _row(list(arrays), spare, np.int64(0), n)[: len(arrays)]
     count = len(arrays)
 
