@@ -24,7 +24,7 @@ from tracejit.numpy.indexing import (
 )
 from tracejit.numpy.masked import Selection, assigned
 from tracejit.numpy.number_checks import check_number
-from tracejit.numpy.promotion import as_array, aval, broadcast_to, fitting, numbers_to_dtype, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, fitting, numbers_to_dtype, plain, to_dtype
 from tracejit.numpy.through import through
 from tracejit.numpy.views import BasicIndex, Rearranged
 from tracejit.primitives.indexing import scatter
@@ -76,6 +76,7 @@ def setitem(x: ArrayLike, index: IndexLike, value: ArrayLike, casting: str = "un
         raise UnsupportedError(
             "an array that is not traced is changed in place by a traced value", location=user_location()
         )
+    value = plain(value)
     if has_traced_mask(index) or isinstance(value, Selection):
         place = masked_part(x, index)
         if place is not None:

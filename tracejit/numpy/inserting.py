@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.numpy.axes import axis_index, reject, static_array, static_int
 from tracejit.numpy.joining import join, part
-from tracejit.numpy.promotion import aval, broadcast_to as spread
+from tracejit.numpy.promotion import aval, broadcast_to as spread, plain
 from tracejit.numpy.shaping import array_of, moveaxis, ravel
 from tracejit.numpy.strides import laid_out, like, outer_first, strides_of
 from tracejit.primitives import shape as p
@@ -104,7 +104,7 @@ def insert(arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: AxisLike = N
         where = where.astype(np.int64)
     if where.ndim > 1 or where.dtype.kind not in "iu":
         raise reject(f"np.insert: {where.dtype}[{where.ndim} axes] are no places; give integers in one axis, or a mask")
-    new = FUNCTIONS[np.array](values, aval(x).dtype)
+    new = FUNCTIONS[np.array](plain(values), aval(x).dtype)
     rank = len(have)
     got = aval(new).shape
     new = p.reshape(new, (*(1,) * (rank - len(got)), *got))

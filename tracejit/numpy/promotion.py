@@ -150,6 +150,11 @@ def numbers_to_dtype(x: ArrayLike, dtype: DTypeLike) -> Result:
         raise NumberOutOfBounds(str(error), location=user_location()) from None
 
 
+def plain(value: ArrayLike) -> Result:
+    """A value that is stored: an integer of a class of its own (an IntEnum) is Python's there, which has to fit."""
+    return int(value) if isinstance(value, int) and type(value) not in (int, bool) else value
+
+
 def fitting(value: ArrayLike, dtype: np.dtype[Any]) -> Result:
     """A value that is stored; if it is a NumPy scalar that may not fit a dtype of integers,
     the program fails where it does not.

@@ -12,7 +12,7 @@ from tracejit.numpy.assigning import updated
 from tracejit.numpy.axes import axis_index, reject, same_extent, unsupported
 from tracejit.numpy.bounds import Bounds
 from tracejit.numpy.number_checks import check_none
-from tracejit.numpy.promotion import as_array, aval, to_dtype
+from tracejit.numpy.promotion import as_array, aval, plain, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.indexing import gather
@@ -57,11 +57,13 @@ def put(a: ArrayLike, ind: IndexLike, v: ArrayLike, mode: str | None = "raise", 
     """
     x = array_of(a)
     have, places = aval(x), array_of(ind)
-    values = to_dtype(_values(v, have.dtype), have.dtype)
+    values = to_dtype(_values(plain(v), have.dtype), have.dtype)
     if not aval(places).size and not isinstance(places, Tracer):
         places = np.zeros(aval(places).shape, np.int64)
     if aval(places).dtype.kind not in "iub":
         raise DtypeError(f"np.put: {aval(places)} is not an index", location=user_location())
+    if aval(places).dtype == np.uint64:
+        raise DtypeError("np.put: uint64 cannot be cast to int64 by the rule 'safe'", location=user_location())
     places = p.reshape(to_dtype(places, np.int64), (aval(places).size,))
     values = p.reshape(values, (aval(values).size,))
     size = have.size

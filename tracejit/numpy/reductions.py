@@ -13,7 +13,7 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import axis_index, normalize_axes
 from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.number_checks import check_none
-from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, to_dtype
+from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, plain, to_dtype
 from tracejit.numpy.strides import in_order_of_kept_axes, in_order_of_operands
 from tracejit.primitives import reduction as p
 from tracejit.primitives.complex_numbers import imag, real
@@ -86,6 +86,7 @@ def _reduction(
     ) -> Result:
         x = as_array(a)
         have = aval(x)
+        initial = plain(initial)
         if isinstance(initial, np.generic):
             initial = initial.item()  # as checked as a number of Python's
         if (initial.shape if isinstance(initial, Tracer) else np.shape(initial)) != ():

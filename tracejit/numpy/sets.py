@@ -30,6 +30,7 @@ from tracejit.support.dtypes import result_type
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
+from tracejit.tracer.layout import AS_IS
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
@@ -472,6 +473,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: AxisLike = None) -> Resu
     return OPERATORS.getitem(x, tuple(index))
 
 
+AS_IS.update((trim_zeros,))
 for _name in __all__:
     if hasattr(np, _name):
         FUNCTIONS[getattr(np, _name)] = globals()[_name]

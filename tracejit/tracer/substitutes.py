@@ -315,11 +315,12 @@ def _python_number(x: Tracer, kind: Any) -> Any:
 
 
 def _real_part(x: Tracer, refusal: str) -> Any:
-    """What Python's conversions make of a complex number of NumPy's.  Raises: TypeError for one of Python's."""
-    if x.aval.weak:
+    """What Python's conversions make of a complex number of NumPy's.  Raises: TypeError for one of Python's, and for
+    arrays.
+    """
+    if x.aval.weak or not x.is_scalar:
         raise TypeError(refusal)
-    part = METHODS["real"](x)
-    return handed_out(np.copy, part) if part.shape else part
+    return METHODS["real"](x)
 
 
 def _item(x: Tracer, *place: Any) -> Any:
@@ -568,7 +569,7 @@ def _floor_like(name: str, ufunc: Any) -> Callable[..., Any]:
         if x.dtype.kind == "c":
             if name == "trunc" or x.aval.weak:
                 raise TypeError(f"math.{name} takes a real number, not a complex one")
-            x = _real_part(x, "")
+            x = _real_part(x, f"math.{name} takes a real number, not a complex one")
         return _python_number(ufunc(x), int)
 
     return functools.update_wrapper(call, getattr(math, name))

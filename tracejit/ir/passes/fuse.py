@@ -201,7 +201,7 @@ class Fuser:
         if len(shared) == 1:
             return shared.pop()
         found = self.read_places(n, node)
-        if not node.space and len(found) > 1:  # several reductions to numbers read it
+        if not node.space and len(found) > 1 and self.running(node):  # several reductions to numbers over one space
             found = frozenset([tuple([self.numbered(i, node) for i in place]) for place in found])
         return found
 
