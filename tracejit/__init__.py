@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         make_jaxpr,
         named_scope,
     )
+    from tracejit.api.iterated import unroll
     from tracejit.api.jacobian import hessian, jacfwd, jacrev
     from tracejit.api.jit import jit
     from tracejit.api.range import range
@@ -45,7 +46,7 @@ __all__ = [
     "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr", "named_scope", "nn",
     "numpy", "ops", "random", "range", "register_intrinsic", "register_lowering", "register_scalar_op", "remat",
     "scipy", "tree",
-    "tree_util", "tune", "value_and_grad", "vjp", "vmap",
+    "tree_util", "tune", "unroll", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 _HOME = {
@@ -59,8 +60,8 @@ _HOME = {
     "jacfwd": "api.jacobian", "jacrev": "api.jacobian", "jit": "api.jit", "jvp": "api.autodiff",
     "linearize": "api.autodiff", "list_backends": "backends.registry", "range": "api.range",
     "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower", "remat": "api.custom",
-    "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "value_and_grad": "api.autodiff",
-    "vjp": "api.autodiff", "vmap": "api.vmap",
+    "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "unroll": "api.iterated",
+    "value_and_grad": "api.autodiff", "vjp": "api.autodiff", "vmap": "api.vmap",
 }  # fmt: skip
 
 # NumPy's names fill the tables that traced arrays look operators and functions up in.

@@ -22,7 +22,7 @@ from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Items", "counted_items", "held", "is_shared", "items", "items_of", "reduces"]
+__all__ = ["Items", "Unrolled", "counted_items", "held", "is_shared", "items", "items_of", "reduces", "unroll"]
 
 
 @define(eq=False)
@@ -40,6 +40,37 @@ class Items:
 
     def __iter__(self) -> Iterator[Any]:
         return (self.item(k) for k in builtins.range(operator.index(self.count)))  # type: ignore[arg-type]
+
+
+class Unrolled:
+    """What `unroll` gives: Python goes over it."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.of)
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+
+def unroll(iterable: Any) -> Any:
+    """`for i in tj.unroll(range(n))`: a loop that is written out: Python runs it while it is traced, and each iteration
+    is compiled for itself, with i a Python number.  The opposite of `tj.range`.
+
+    iterable: anything that Python can go over, as often as it knows while tracing.
+
+    >>> import numpy as np, tracejit as tj
+    >>> @tj.jit
+    ... def power_sums(x):
+    ...     return [np.sum(x**k) for k in tj.unroll(range(4))]
+    >>> [float(s) for s in power_sums(np.array([1.0, 2.0]))]
+    [2.0, 3.0, 5.0, 9.0]
+    """
+    return Unrolled(iterable)
 
 
 def items(kind: Any, *args: Any) -> Any:
