@@ -212,6 +212,7 @@ CALLS: dict[str, str] = {
     "isin": "x np.isin({a}, [0, 1, 2]); np.isin({a}, {b}); np.isin({a}, {b}, invert=True)",
     "searchsorted": "x np.searchsorted([0, 1, 2, 4], {a}); np.searchsorted(np.arange(5), {a}, 'right')",
     "compress": "> np.compress([True, False, True], {a}); np.compress([0, 1], {a}, {ax}); {a}.compress((1, 0, 1), axis={ax})",
+    "sliding_window_view": "> np.lib.stride_tricks.sliding_window_view({a}, 2, {ax}); np.lib.stride_tricks.sliding_window_view({a}, 1, {ax})[..., 0]",
     "extract": "> np.extract([1, 0, 1, 1], {a}); np.extract([[False, True], [True, False]], {a})",
     "take": "> np.take({a}, [0, -1, 1]); np.take({a}, 2, {ax}); {a}.take([1, 0], {ax}); np.take({a}, [7, -9], mode='wrap'); np.take({a}, [9], 0, mode='clip')",
     "take_along_axis": "> np.take_along_axis({a}, np.argmax({a}, {ax}, keepdims=True), {ax}); np.take_along_axis({a}, ({a} > 1).astype(int), {ax})",
