@@ -490,7 +490,7 @@ def wrong(got: Any, error: BaseException | None, node: Node, tally: Tally | None
 
 def run(made: Group, nodes: list[Node]) -> tuple[list[Any], dict[int, BaseException]]:
     """The compiled function's results, and the exceptions of those expressions that raise one while they are traced."""
-    names = loaded(made.text(nodes), tj)
+    names = loaded(made.text(nodes), tj, source=made.seed % 8 == 0)
     errors: dict[int, BaseException] = {}
     names["failed"] = errors.__setitem__
     with np.errstate(all="ignore"):

@@ -79,12 +79,13 @@ PLAIN = types.SimpleNamespace(
 _loaded = 0
 
 
-def loaded(text: str, tj_: Any = tj) -> dict[str, Any]:
-    """The names of a module of this text.  Errors show its lines."""
+def loaded(text: str, tj_: Any = tj, *, source: bool = True) -> dict[str, Any]:
+    """The names of a module of this text.  Errors show its lines, unless its source is not to be had."""
     global _loaded
     _loaded += 1
     file = f"generated_{_loaded}.py"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    if source:
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     names: dict[str, Any] = {"np": np, "tj": tj_, "__name__": "generated", "__file__": file}
     exec(compile(text, file, "exec"), names)
     return names

@@ -130,6 +130,14 @@ def test_what_numpy_rejects_is_rejected():
             tj.jit(f)(x)
 
 
+@pytest.mark.parametrize("f", [lambda x: np.polyder(x.max(), 2), lambda x: np.polyint(x.max())])
+def test_a_number_is_no_polynomial_to_derive(f: Any):
+    x = np.array([1.0, 2.0])
+    for call in (f, tj.jit(f)):
+        with pytest.raises(TypeError, match="unsized"):
+            call(x)
+
+
 def test_the_polynomial_of_a_matrix_is_refused_by_name():
     with pytest.raises(UnsupportedError, match=r"np\.poly of a matrix is not supported"):
         tj.jit(lambda x: np.poly(x))(np.eye(2))

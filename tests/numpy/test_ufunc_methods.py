@@ -177,6 +177,28 @@ def test_reduce_takes_numpys_arguments():
         check(got, want, str(n))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in dir(np) if isinstance(u := getattr(np, n), np.ufunc) and (u.nin, u.nout, u.signature) == (2, 1, None)],
+)
+def test_what_a_fold_of_no_one_or_two_elements_begins_with(name: str, dtype: Any):
+    """NumPy begins some folds with the identity and some with the first element, which negative numbers show."""
+    ufunc = getattr(np, name)
+    x = np.array([[-3.0], [3.0], [1.0], [-0.0]]).astype(dtype)
+    for part, axis in [(x, 1), (x[:1], 0), (x[:2], 0), (x[:0], 0)]:
+        try:
+            with np.errstate(all="ignore"):
+                want = ufunc.reduce(part, axis)
+        except (TypeError, ValueError):
+            continue
+        if name == "ldexp":
+            with pytest.raises(NotImplementedError, match="ldexp"):
+                tj.jit(lambda y, u=ufunc, d=axis: u.reduce(y, d))(part)
+        else:
+            check(tj.jit(lambda y, u=ufunc, d=axis: u.reduce(y, d))(part), want, f"{name}, axis {axis} of {part.shape}")
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (1, 3), (2, 0), (1, 1)])
 def test_short_axes(shape: tuple[int, ...]):
     x = np.full(shape, 3.0)

@@ -37,6 +37,13 @@ def _coefficients(name: str, p_: ArrayLike) -> Result:
     return x
 
 
+def _with_length(name: str, p: ArrayLike) -> Result:
+    x = array_of(p)
+    if aval(x).ndim == 0:
+        raise DtypeError(f"np.{name}: len() of unsized object; give a vector of coefficients", location=user_location())
+    return x
+
+
 def _lengthened(x: ArrayLike, count: int) -> Result:
     """With zeros for the powers that it has not."""
     n = int(aval(x).shape[0])
@@ -179,7 +186,7 @@ def polyder(p: ArrayLike, m: ArrayLike = 1) -> Result:
     >>> tj.jit(lambda p: np.polyder(p))(np.array([1, 1, 1, 1]))
     array([3, 2, 1])
     """
-    x = atleast_1d(array_of(p))
+    x = _with_length("polyder", p)
     times = static_int(m, "np.polyder's order")
     if times < 0:
         raise reject("np.polyder: Order of derivative must be positive (see polyint)")
@@ -198,7 +205,7 @@ def polyint(p: ArrayLike, m: ArrayLike = 1, k: ArrayLike = None) -> Result:
     >>> tj.jit(lambda p: np.polyint(p))(np.array([3.0, 2.0, 1.0]))
     array([1., 1., 1., 0.])
     """
-    x = _coefficients("polyint", p)
+    x = _coefficients("polyint", _with_length("polyint", p))
     times = static_int(m, "np.polyint's order")
     if times < 0:
         raise reject("np.polyint: Order of integral must be positive (see polyder)")

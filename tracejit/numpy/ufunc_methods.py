@@ -139,8 +139,8 @@ def _reduce(ufunc: np.ufunc) -> Callable[..., Any]:
     return _named(function, f"np.{name}.reduce", "folded over an axis, or several where order does not matter")
 
 
-_FROM_IDENTITY = (np.hypot, np.logaddexp, np.logaddexp2)
-"""Folds of one element, or of two, in which the identity can be seen: |x| of hypot."""
+_FROM_IDENTITY = (np.hypot, np.logaddexp, np.logaddexp2, np.gcd)
+"""Folds of one element, or of two, in which the identity can be seen: |x| of hypot and gcd."""
 
 
 def _folded(ufunc: np.ufunc, x: ArrayLike, axes: tuple[int, ...], start: ArrayLike, mask: ArrayLike) -> Result:
