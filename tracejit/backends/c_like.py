@@ -11,11 +11,13 @@ loop is wide.  All other kinds run in order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never, NoReturn
+from typing import Any, Never, NoReturn
 
+from tracejit.backends.c_lanes import written_with_lanes
 from tracejit.backends.c_operands import Emitter, ProgramText, dim_name
 from tracejit.backends.c_scalar import Dialect, Intrinsics
 from tracejit.backends.intrinsics import intrinsics_of
+from tracejit.backends.nest import without_prefixes
 from tracejit.backends.packed import neighbours
 from tracejit.backends.printing import (
     EntryPoint,
@@ -54,7 +56,7 @@ from tracejit.ir.scalar import BITS, OPS, poison_value
 from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
 
-__all__ = ["print_kernels"]
+__all__ = ["Writer", "print_kernels"]
 
 
 def print_kernels(kernels: Sequence[tuple[Kernel, int]], dialect: Dialect, intrinsics: Intrinsics) -> Printed:
@@ -67,12 +69,13 @@ def print_kernels(kernels: Sequence[tuple[Kernel, int]], dialect: Dialect, intri
     Raises: UnsupportedError where the table has no spelling for an operation or atomic, or a local array has no
     constant shape.
     """
-    intrinsics = intrinsics.extended(intrinsics_of(dialect.backend))
-    program = ProgramText(dialect, intrinsics)
+    own = intrinsics_of(dialect.backend)
+    intrinsics = intrinsics.extended(own)
+    program = ProgramText(dialect, intrinsics, frozenset(own))
     bodies: list[str] = []
     entries: list[EntryPoint] = []
     for kernel, group in kernels:
-        writer = _Writer(program, group)
+        writer = Writer(program, group)
         entries.append(writer.kernel(kernel))
         bodies.append("\n".join(writer.lines))
     helpers = [intrinsics.helpers[name].source for name in intrinsics.closure(program.helpers)]
@@ -84,19 +87,45 @@ def _expanded(program: ProgramText, op: str, dtype: str) -> str:
     """The name of the function that computes a mathematical operation, printed at first use."""
     name = f"tj_{op}_{dtype}"
     if name not in program.functions:
-        writer = _Writer(program)
+        writer = Writer(program)
         writer.function(name, expansion(op, dtype), dtype)
         program.functions[name] = "\n".join(writer.lines)
     return name
 
 
-class _Writer(Emitter):
+class Writer(Emitter):
     """Prints one function; `group` is how many work-items a group of the launch has."""
 
     def __init__(self, program: ProgramText, group: int = 1) -> None:
         super().__init__(program)
         self.group = group
         self.positive: set[Operand] = set()  # extents that others are divided by
+
+    def another(self) -> Writer:
+        """A writer of another function of the program."""
+        return Writer(self.program, self.group)
+
+    def mark(self) -> tuple[Any, ...]:
+        """What `go_back` needs to undo what is printed from here on."""
+        return (
+            len(self.lines),
+            self.count,
+            self.indent,
+            dict(self.names),
+            dict(self.buffers),
+            set(self.program.functions),
+        )
+
+    def go_back(self, mark: tuple[Any, ...]) -> None:
+        """Forget what was printed since."""
+        lines, self.count, self.indent, self.names, self.buffers, functions = mark
+        del self.lines[lines:]
+        for name in [n for n in self.program.functions if n not in functions]:
+            del self.program.functions[name]
+
+    def is_spelled(self, *keys: str) -> bool:
+        """Whether users have spelled an operation."""
+        return any(k in self.program.own for k in keys)
 
     # Functions
 
@@ -247,6 +276,11 @@ class _Writer(Emitter):
                 )
             (self.grid_loop if kind == "grid" else self.block_loop)(s)
             return
+        if kind in ("vector", "unroll") and self.dialect.lanes:
+            if written_with_lanes(self, s):
+                return
+            (s,) = without_prefixes((s,))
+            assert isinstance(s, For)
         self.carries(s.params, s.inits, s.results)
         if kind == "unroll" and self.dialect.unroll:
             self.line(self.dialect.unroll.format(s.axis.factor))
@@ -406,7 +440,7 @@ class _Writer(Emitter):
 
 
 def _unknown(s: Never, language: str) -> NoReturn:
-    """(A type checker shows a statement that `_Writer.statement` leaves out.)"""
+    """(A type checker shows a statement that `Writer.statement` leaves out.)"""
     raise InternalError(f"{language} has no {type(s).__name__}")
 
 

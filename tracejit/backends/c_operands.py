@@ -19,10 +19,11 @@ __all__ = ["Emitter", "ProgramText", "dim_name"]
 
 @define(eq=False)
 class ProgramText:
-    """What the kernels of one program share: helpers used, functions expanded, dtypes seen."""
+    """What the kernels of one program share: helpers used, functions expanded, dtypes seen.  own: what users spell."""
 
     dialect: Dialect
     intrinsics: Intrinsics
+    own: frozenset[str] = frozenset()
     helpers: dict[str, None] = field(factory=dict[str, None])
     functions: dict[str, str] = field(factory=dict[str, str])
     uses: set[str] = field(factory=set[str])

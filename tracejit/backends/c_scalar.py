@@ -28,7 +28,8 @@ class Dialect:
     storage: type in memory.  bitcast: template over {source}, {type} and {0}; literal braces are doubled.  spaces:
     address-space qualifiers.  correct_divide: `/` and sqrt on f32 are correctly rounded; where they are not,
     divide_through_f64 says that f64 may be used to make them so.  group_guard: full groups run without a test in each
-    work-item (compilers for processors vectorize those only), at the price of printing the body twice.
+    work-item (compilers for processors vectorize those only), at the price of printing the body twice.  lanes: vector
+    loops are printed with the types of `vector`, whose operators and builtins are Clang's.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Dialect:
     group_guard: bool = False
     vector: str = ""
     group: str = ""
+    lanes: bool = False
 
 
 @frozen

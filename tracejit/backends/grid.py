@@ -58,7 +58,7 @@ from tracejit.ir.rewrite import inline, replace_buffers
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 
-__all__ = ["GridProgram", "GridSchedule", "Launch", "bind_grid"]
+__all__ = ["Binder", "GridProgram", "GridSchedule", "Launch", "Segment", "bind_grid", "over_partials"]
 
 
 @frozen
@@ -97,7 +97,7 @@ def bind_grid(kernel: Kernel, schedule: GridSchedule | None = None) -> GridProgr
     scheduled = next((s for s in kernel.body if isinstance(s, For) and s.axis.kind == "grid"), None)
     if scheduled is not None:
         return GridProgram((_as_scheduled(kernel, scheduled, schedule),), ())
-    binder = _Binder(kernel, schedule)
+    binder = Binder(kernel, schedule)
     binder.run()
     return GridProgram(tuple(binder.named()), tuple(binder.temporaries))
 
@@ -121,7 +121,7 @@ _TILES_GROUP = 128  # work-items of which each has a tile of a product in its re
 
 
 @define(eq=False)
-class _Segment:
+class Segment:
     """Statements of the top level that run in one device kernel (or two, for a reduction).  kind:
     "nest", "reduction", "single".
     """
@@ -129,28 +129,6 @@ class _Segment:
     kind: str
     statements: list[Statement] = field(factory=list[Statement])
     defines: set[Value] = field(factory=set[Value])
-
-
-def _cut(body: Block, pure: frozenset[Statement]) -> list[_Segment]:
-    """Cut the top level at its loop nests; what lies between is joined, and follows a reduction in its last group."""
-    segments: list[_Segment] = []
-    for s in body:
-        if s in pure:
-            continue
-        kind = _kind(s)
-        if not segments or kind != "single" or segments[-1].kind == "nest":
-            segments.append(_Segment(kind))
-        segments[-1].statements.append(s)
-        segments[-1].defines.update(results_of(s))
-    return segments
-
-
-def _kind(s: Statement) -> str:
-    if not isinstance(s, For):
-        return "single"
-    if cooperates(s):
-        return "reduction"
-    return "nest" if nest_of(s).free else "single"
 
 
 def _uses(body: Iterable[Statement]) -> set[Value]:
@@ -167,7 +145,7 @@ def _uses(body: Iterable[Statement]) -> set[Value]:
 
 
 @define(eq=False)
-class _Binder:
+class Binder:
     """The device kernels, temporaries and crossing scalars of one kernel."""
 
     kernel: Kernel
@@ -180,50 +158,80 @@ class _Binder:
 
     def run(self) -> None:
         """Cut, spill, and make a device kernel of each part."""
-        body = self._globals_for_top_arrays(self.kernel.body)
-        self.body = tuple(
-            with_atomics(p, self.schedule.atomics) if _kind(p) != "reduction" and isinstance(p, For) else p
-            for s in body
-            for t in self._scan(s)
-            for p in distribute(t)
-        )
+        self.body = self.shaped(self.globals_for_top_arrays(self.kernel.body))
         written = accesses(self.body).writes
         self.pure = {r: s for s in self.body if repeatable(s, written) for r in results_of(s)}
-        segments = _cut(self.body, frozenset(self.pure.values()))
+        segments = self._cut(frozenset(self.pure.values()))
         self._spill(segments)
         for segment in segments:
             match segment.kind:
                 case "nest":
-                    self._nest(segment)
+                    self.nest(segment)
                 case "reduction" if self._shareable(segment):
-                    self._reduction(segment)
+                    self.reduction(segment)
                 case _:
-                    self._single(segment)
+                    self.single(segment)
+
+    def shaped(self, body: Block) -> Block:
+        """The top level with its loops in a form that more work-items can share."""
+        return tuple(
+            with_atomics(p, self.schedule.atomics) if self.kind(p) != "reduction" and isinstance(p, For) else p
+            for s in body
+            for t in self._scan(s)
+            for p in distribute(t)
+        )
+
+    def kind(self, s: Statement) -> str:
+        """What becomes of a statement of the top level."""
+        if not isinstance(s, For):
+            return "single"
+        if cooperates(s):
+            return "reduction"
+        return "nest" if nest_of(s).free else "single"
+
+    def printable(self, body: Block) -> Block:
+        """What the printer takes."""
+        return printable(body, self.schedule.fold)
+
+    def _cut(self, pure: frozenset[Statement]) -> list[Segment]:
+        """Cut the top level at its loop nests; what lies between is joined, and follows a reduction in its last
+        group.
+        """
+        segments: list[Segment] = []
+        for s in self.body:
+            if s in pure:
+                continue
+            kind = self.kind(s)
+            if not segments or kind != "single" or segments[-1].kind == "nest":
+                segments.append(Segment(kind))
+            segments[-1].statements.append(s)
+            segments[-1].defines.update(results_of(s))
+        return segments
 
     # Memory
 
-    def _temporary(self, dtype: str, shape: tuple[Extent, ...]) -> Buffer:
+    def temporary(self, dtype: str, shape: tuple[Extent, ...]) -> Buffer:
         taken = {b.name for b in (*self.kernel.buffers, *self.temporaries)}
         name = next(n for n in (f"temporary{i}" for i in range(len(taken) + 1)) if n not in taken)
         made = Buffer(name, dtype, shape)
         self.temporaries.append(made)
         return made
 
-    def _globals_for_top_arrays(self, body: Block) -> Block:
+    def globals_for_top_arrays(self, body: Block) -> Block:
         """Arrays of the top level are seen by several device kernels, or by all work-items of one."""
         arrays = [b for s in body for b in allocated_by(s)]
-        return replace_buffers(body, {b: self._temporary(b.dtype, b.shape) for b in arrays})
+        return replace_buffers(body, {b: self.temporary(b.dtype, b.shape) for b in arrays})
 
-    def _globals_for_large_arrays(
+    def globals_for_large_arrays(
         self, body: Block, index: tuple[Value, ...] = (), extents: tuple[Extent, ...] = ()
     ) -> Block:
         """Private arrays that are too large, or of symbolic size, become slices of a temporary, one an iteration."""
         large = [b for s in walk(body) for b in allocated_by(s) if not fits(b, self.schedule.array_bytes)]
-        return replace_buffers(body, {b: self._temporary(b.dtype, (*extents, *b.shape)) for b in large}, index)
+        return replace_buffers(body, {b: self.temporary(b.dtype, (*extents, *b.shape)) for b in large}, index)
 
     # Scalars between device kernels
 
-    def _with_pure(self, statements: Sequence[Statement]) -> Block:
+    def with_pure(self, statements: Sequence[Statement]) -> Block:
         """`statements` with the pure ones they need, in the order of the top level."""
         kept: set[Statement] = set(statements)
         stack = list(_uses(statements))
@@ -234,25 +242,25 @@ class _Binder:
                 stack += _uses((s,))
         return tuple(s for s in self.body if s in kept)
 
-    def _spill(self, segments: Sequence[_Segment]) -> None:
+    def _spill(self, segments: Sequence[Segment]) -> None:
         """A value that a later segment needs and cannot compute again gets a buffer."""
         for n, segment in enumerate(segments):
             needed: set[Value] = set()
             for later in segments[n + 1 :]:
-                needed |= _uses(self._with_pure(later.statements))
+                needed |= _uses(self.with_pure(later.statements))
             for crossing in sorted(segment.defines & needed, key=lambda v: v.id):
-                self.spilled[crossing] = self._temporary(crossing.dtype, ())
+                self.spilled[crossing] = self.temporary(crossing.dtype, ())
 
-    def _loads(self, segment: _Segment) -> list[Statement]:
-        needed = _uses(self._with_pure(segment.statements)) - segment.defines
+    def loads(self, segment: Segment) -> list[Statement]:
+        needed = _uses(self.with_pure(segment.statements)) - segment.defines
         return [Load(v, b, ()) for v, b in self.spilled.items() if v in needed]
 
-    def _saves(self, segment: _Segment) -> list[Statement]:
+    def saves(self, segment: Segment) -> list[Statement]:
         return [Store(b, (), v) for v, b in self.spilled.items() if v in segment.defines]
 
     # Device kernels
 
-    def _add(
+    def add(
         self,
         body: Sequence[Statement],
         extents: tuple[Extent, ...],
@@ -261,7 +269,7 @@ class _Binder:
         pack: int = 1,
     ) -> None:
         """A device kernel of `body`, with the buffers that it touches."""
-        block = printable(tuple(body), self.schedule.fold)
+        block = self.printable(tuple(body))
         touched = accesses(block)
         used = [b for b in (*self.kernel.buffers, *self.temporaries) if b in touched.reads or b in touched.writes]
         outputs = frozenset(b.name for b in touched.writes)
@@ -274,14 +282,14 @@ class _Binder:
             return self.launches
         return [evolve(a, kernel=evolve(a.kernel, name=f"{a.kernel.name}_{n}")) for n, a in enumerate(self.launches)]
 
-    def _single(self, segment: _Segment) -> None:
-        body = self._globals_for_large_arrays(self._with_pure(segment.statements))
-        self._add((*self._loads(segment), *body, *self._saves(segment)), (), 1)
+    def single(self, segment: Segment) -> None:
+        body = self.globals_for_large_arrays(self.with_pure(segment.statements))
+        self.add((*self.loads(segment), *body, *self.saves(segment)), (), 1)
 
-    def _nest(self, segment: _Segment) -> None:
+    def nest(self, segment: Segment) -> None:
         (root,) = segment.statements
         assert isinstance(root, For)
-        head = (*self._loads(segment), *self._with_pure([root])[:-1])
+        head = (*self.loads(segment), *self.with_pure([root])[:-1])
         nest = nest_of(root)
         counts = [trip_count(loop) for loop in nest.free]
         extents = tuple(n for n in counts if n is not None)
@@ -290,9 +298,9 @@ class _Binder:
         parts = part_count(nest, extents, self.schedule) if fixed else 1
         if parts > 1:
             (reduction,) = (s for s in nest.body if isinstance(s, For))
-            partials = [self._temporary(p.dtype, (parts, *extents)) for p in reduction.params]
+            partials = [self.temporary(p.dtype, (parts, *extents)) for p in reduction.params]
             part, folded, joined = fold_parts(nest, partials)
-            self._add(
+            self.add(
                 (*head, *flatten((part, *nest.free), Axis("grid"), folded, wide=wide)),
                 (parts, *extents),
                 self.schedule.work_group,
@@ -304,7 +312,7 @@ class _Binder:
         elif fixed and _prefers_group(nest, extents, self.schedule):
             body = group_body(nest.body, self.schedule)
             if body is not None:
-                self._add(
+                self.add(
                     (*head, *flatten(nest.free, Axis("grid"), body, wide=wide)),
                     extents,
                     self.schedule.work_group,
@@ -313,17 +321,17 @@ class _Binder:
                 return
         large = any(not fits(b, self.schedule.array_bytes) for s in walk(nest.body) for b in allocated_by(s))
         if large and not fixed:
-            self._single(segment)
+            self.single(segment)
             return
         flat = Value("i64") if large or not fixed else None
-        body = nest.body if flat is None else self._globals_for_large_arrays(nest.body, (flat,), (prod(extents),))
+        body = nest.body if flat is None else self.globals_for_large_arrays(nest.body, (flat,), (prod(extents),))
         *before, loop = flatten(nest.free, Axis("grid"), body, flat, wide)
         assert isinstance(loop, For)
         loop = packed(loop, self.schedule)
         width, count = loop.axis.width, trip_count(loop)
         # bounds that depend on data: so many work-items stride over the loop, unless an empty loop is around it
         items = extents if fixed else (self.schedule.items if count is None else count,)
-        self._add((*head, *before, loop), items, min(most, self._group_size(prod(items), width)), pack=width)
+        self.add((*head, *before, loop), items, min(most, self._group_size(prod(items), width)), pack=width)
 
     def _group_size(self, iterations: Extent, width: int) -> int:
         """Smaller groups where work-items are few, so that all parts of a device have some."""
@@ -347,38 +355,38 @@ class _Binder:
         if shares == 1:
             return (s,)
         blocks = block_count(shares) if shares > self.schedule.in_order else 0
-        partials, of_blocks = ([self._temporary(p.dtype, (n,)) for p in s.params if n] for n in (shares, blocks))
+        partials, of_blocks = ([self.temporary(p.dtype, (n,)) for p in s.params if n] for n in (shares, blocks))
         return split_scan(s, partials, of_blocks, count)
 
-    def _shareable(self, segment: _Segment) -> bool:
+    def _shareable(self, segment: Segment) -> bool:
         inside = walk((segment.statements[0],))
         return all(fits(b, self.schedule.array_bytes) for s in inside for b in allocated_by(s))
 
-    def _reduction(self, segment: _Segment) -> None:
+    def reduction(self, segment: Segment) -> None:
         """Partial results by many groups, then one group for those and for the statements that follow."""
         root, lanes = segment.statements[0], self.schedule.work_group
         assert isinstance(root, For)
         handed = root if self.schedule.contiguous else handed_on(root)
         loop = flatten_reduction(handed) if accesses((root,)).pure else root
-        loads, before = self._loads(segment), self._with_pure([root])[:-1]
+        loads, before = self.loads(segment), self.with_pure([root])[:-1]
         groups = _group_count(loop, self.schedule)
         if groups > 1:
-            partials = [self._temporary(p.dtype, (groups,)) for p in loop.params]
-            self._add(
+            partials = [self.temporary(p.dtype, (groups,)) for p in loop.params]
+            self.add(
                 (*loads, *before, _partial_results(loop, partials, groups, self.schedule)),
                 (groups,),
                 lanes,
                 grouped=True,
             )
-            loop = _over_partials(loop, partials)
-        everything = self._with_pure(segment.statements)
+            loop = over_partials(loop, partials)
+        everything = self.with_pure(segment.statements)
         at = everything.index(root)
         last = Team(lanes, self.schedule.contiguous)
         last.reduce(loop, root.results)
-        after = (*self._globals_for_large_arrays(everything[at + 1 :]), *self._saves(segment))
+        after = (*self.globals_for_large_arrays(everything[at + 1 :]), *self.saves(segment))
         if after:
             last.alone(*after)
-        self._add((*loads, *everything[:at], _one_group(last.statements)), (1,), lanes, grouped=True)
+        self.add((*loads, *everything[:at], _one_group(last.statements)), (1,), lanes, grouped=True)
 
 
 def _prefers_group(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule) -> bool:
@@ -425,7 +433,7 @@ def _partial_results(loop: For, partials: Sequence[Buffer], groups: int, schedul
     return For(group, index_const(0), index_const(groups), team.statements, Axis("grid"))
 
 
-def _over_partials(loop: For, partials: Sequence[Buffer]) -> For:
+def over_partials(loop: For, partials: Sequence[Buffer]) -> For:
     """The reduction of the groups' results."""
     assert loop.combine is not None
     index, params = Value("i64"), tuple(Value(p.dtype) for p in loop.params)

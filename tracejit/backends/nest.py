@@ -35,7 +35,7 @@ from tracejit.support.nodes import evolve, frozen
 
 __all__ = [
     "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "handed_on", "nest_of",
-    "printable", "repeatable", "scans", "trip_count", "values_like", "without_prefixes",
+    "printable", "recurrence", "repeatable", "scans", "trip_count", "values_like", "without_prefixes",
 ]  # fmt: skip
 
 
@@ -52,7 +52,8 @@ class GridSchedule:
     elements that a work-item takes at once in plain loops of at least `pack_extent` iterations.  jam: most rows, and
     columns, of a product that a work-item takes at once.  contiguous: a lane of a reduction takes neighbouring elements
     (right for processors), not every n-th (right for GPUs).  wide: nests of symbolic extents may have 2**31 iterations
-    and more.  atomics: dtypes whose integer updates may use them.
+    and more.  atomics: dtypes whose integer updates may use them.  cores: work-items are threads of a processor, among
+    which `cores.bind_cores` shares out loops that are scheduled for it.
     """
 
     work_group: int = 128
@@ -72,6 +73,7 @@ class GridSchedule:
     contiguous: bool = False
     wide: bool = False
     atomics: frozenset[str] = frozenset()
+    cores: bool = False
 
     def __post_init__(self) -> None:
         for name, number in (
@@ -292,12 +294,13 @@ def without_prefixes(body: Block) -> Block:
     """Scans as recurrences: each prefix is the combiner applied to the carries."""
 
     def run(block: Block) -> Block:
-        return tuple(_recurrence(map_blocks(s, run)) for s in block)
+        return tuple(recurrence(map_blocks(s, run)) for s in block)
 
     return run(body)
 
 
-def _recurrence(s: Statement) -> Statement:
+def recurrence(s: Statement) -> Statement:
+    """A scan as a loop with carries; other statements come back unchanged."""
     if not isinstance(s, For) or s.combine is None or not scans(s):
         return s
     body: list[Statement] = []

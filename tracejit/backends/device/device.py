@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tracejit.backends.cores import bind_cores
 from tracejit.backends.device.launch import Launchable
 from tracejit.backends.device.memory import DeviceBuffer, Pool
 from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel, bind_grid
@@ -190,7 +191,7 @@ class Device(ABC):
         largest = max((s.work_group for s in schedules), default=0)
         if largest > self.group:
             raise UnsupportedError(f"{self.name} runs groups of at most {self.group} work-items, not {largest}")
-        bound = [bind_grid(k, s) for k, s in zip(kernels, schedules, strict=True)]
+        bound = [(bind_cores if s.cores else bind_grid)(k, s) for k, s in zip(kernels, schedules, strict=True)]
         printed = self.printed([launch for b in bound for launch in b.launches])
         if "f64" in printed.uses and self.f64:
             names = ", ".join(kernel.name for kernel in kernels)

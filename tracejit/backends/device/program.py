@@ -109,8 +109,13 @@ class DeviceProgram:
 
 
 def grid_schedule(schedule: Schedule, default: GridSchedule) -> GridSchedule:
-    """A device's default with the options of a schedule.  Raises ScheduleError for an option there is not."""
-    options: dict[str, Any] = {}
+    """A device's default with the options of a schedule.  Raises ScheduleError for an option there is not.
+
+    On a device that is a processor kernels are scheduled already, unless the schedule has options of a grid.
+    """
+    if default.cores and not any(isinstance(d, Grid) for d in schedule.directives):
+        return default
+    options: dict[str, Any] = {"cores": False}
     for d in schedule.directives:
         if not isinstance(d, Grid) or d.option not in GRID_OPTIONS:
             raise ScheduleError(f"{d}: on a grid the options {', '.join(GRID_OPTIONS)} may be set")

@@ -41,8 +41,9 @@ class OpenCLBackend(DeviceBackend[OpenCLDevice]):
         driver = f"{raw.platform.name.strip()} {raw.driver_version} {raw.version.strip()}"
         return Target(
             "opencl",
+            self.device.capabilities.vector_bits,
             threads=raw.max_compute_units,
-            grid=True,
+            grid=not self.device.capabilities.vector_bits,
             lacks=self.device.lacks(),
             device=self.device.name,
             driver=driver,

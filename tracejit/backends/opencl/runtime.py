@@ -115,22 +115,38 @@ def devices() -> list[OpenCLDevice]:
 def _capabilities(device: Any) -> target.Capabilities:
     extensions = set(device.extensions.split())
     rounding = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+    software = bool(device.type & _pyopencl().device_type.CPU)
+    clang = software and device.platform.name.strip() == _POCL and _host_has_fma()
     return target.Capabilities(
         fp64="cl_khr_fp64" in extensions,
         int64_atomics="cl_khr_int64_base_atomics" in extensions,
         correct_divide=bool(device.single_fp_config & rounding),
         group=int(device.max_work_group_size),
         shared=int(device.local_mem_size),
-        software=bool(device.type & _pyopencl().device_type.CPU),
-        clang_builtins=device.platform.name.strip() == _POCL and _host_has_fma(),
+        software=software,
+        clang_builtins=clang,
+        vector_bits=_vector_bits(f"{device.name} {device.version}") if clang else 0,
     )
 
 
 def _default_schedule(have: target.Capabilities, units: int) -> GridSchedule:
     atomics = frozenset({"i32", "u32", "i64", "u64"} if have.int64_atomics else {"i32", "u32"})
     if have.software:
-        return GridSchedule(contiguous=True, work_group=min(128, have.group), atomics=atomics)
+        return GridSchedule(
+            contiguous=True,
+            work_group=min(128, have.group),
+            atomics=atomics,
+            cores=have.vector_bits > 0,
+            array_bytes=1 << 15,
+        )
     return gpu_schedule(units, have.group, atomics)
+
+
+def _vector_bits(processor: str) -> int:
+    """The length of the vectors that PoCL compiles for, by the processor that it names."""
+    if any(name in processor for name in ("avx512", "icelake", "sapphirerapids", "znver4", "znver5")):
+        return 512
+    return 256 if platform.machine().lower() in ("x86_64", "amd64") else 128
 
 
 def _host_has_fma() -> bool:

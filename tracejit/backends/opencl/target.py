@@ -26,7 +26,8 @@ class Capabilities:
 
     fp64, int64_atomics: available.  correct_divide: f32 division and square root are correctly rounded when asked.
     group: the largest work-group.  shared: bytes of local memory.  software: runs on the host's processor.
-    clang_builtins: the compiler is Clang for a processor with these instructions.
+    clang_builtins: the compiler is Clang for a processor with these instructions.  vector_bits: of that processor's
+    vectors, which kernels are then written for; 0 where the compiler makes them.
     """
 
     fp64: bool = True
@@ -36,6 +37,7 @@ class Capabilities:
     shared: int = 32768
     software: bool = False
     clang_builtins: bool = False
+    vector_bits: int = 0
 
     @property
     def build_options(self) -> list[str]:
@@ -71,6 +73,7 @@ def dialect(capabilities: Capabilities) -> Dialect:
         divide_through_f64=capabilities.fp64,
         group_guard=capabilities.software,
         vector="{type}{width}",
+        lanes=capabilities.vector_bits > 0,
         group="" if capabilities.software else "__attribute__((reqd_work_group_size({size}, 1, 1)))",
     )
 

@@ -11,7 +11,7 @@ from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop, trip
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.lanes import emit_vector
 from tracejit.backends.cpu.codegen.threads import emit_parallel
-from tracejit.backends.cpu.codegen.words import Word
+from tracejit.backends.words import Word
 from tracejit.ir.kernel import Block, Const, For, Op, blocks
 from tracejit.ir.scalar import OPS
 from tracejit.support.errors import InternalError, UnsupportedError
