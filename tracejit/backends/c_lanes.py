@@ -7,7 +7,7 @@ loop is jammed: its body is written once per statement for all copies.  What can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import define
@@ -17,7 +17,6 @@ from tracejit.backends.printing import expansion
 from tracejit.backends.words import Key, Word, copies, project, union
 from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import (
-    SERIAL,
     Block,
     Buffer,
     Const,
@@ -37,7 +36,6 @@ from tracejit.ir.kernel import (
 )
 from tracejit.ir.rewrite import inline
 from tracejit.ir.scalar import OPS, numpy_dtype
-from tracejit.support.nodes import evolve
 
 if TYPE_CHECKING:
     from tracejit.backends.c_like import Writer
@@ -50,7 +48,7 @@ Shape: TypeAlias = "tuple[frozenset[int], bool]"
 """Over which copies a value varies, and whether over lanes."""
 
 
-class _InOrder(Exception):  # noqa: N818
+class _InOrder(Exception):
     """A loop that has to be printed in order."""
 
 

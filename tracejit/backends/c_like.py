@@ -279,8 +279,9 @@ class Writer(Emitter):
         if kind in ("vector", "unroll") and self.dialect.lanes:
             if written_with_lanes(self, s):
                 return
-            (s,) = without_prefixes((s,))
-            assert isinstance(s, For)
+            (plain,) = without_prefixes((s,))
+            assert isinstance(plain, For)
+            s = plain
         self.carries(s.params, s.inits, s.results)
         if kind == "unroll" and self.dialect.unroll:
             self.line(self.dialect.unroll.format(s.axis.factor))

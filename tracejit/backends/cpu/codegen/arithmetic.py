@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.words import Key, Word, copies, is_literal, literal_of, project, union
 from tracejit.backends.llvm_like import scalar_op
+from tracejit.backends.words import Key, Word, copies, is_literal, literal_of, project, union
 from tracejit.ir.builder import make_lambda
 from tracejit.ir.kernel import (
     Lambda,

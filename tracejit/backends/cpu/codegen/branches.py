@@ -8,8 +8,8 @@ from tracejit.backends.cpu.codegen.arithmetic import apply
 from tracejit.backends.cpu.codegen.counting import widen
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.polls import rarely
-from tracejit.backends.words import Key, Lines, Word, copies, project, union
 from tracejit.backends.llvm_like import constant, llvm_type
+from tracejit.backends.words import Key, Lines, Word, copies, project, union
 from tracejit.ir.kernel import Block, For, If, Op, Operand, Value, While, accesses_of, operands_of, results_of, walk
 from tracejit.ir.scalar import OPS
 

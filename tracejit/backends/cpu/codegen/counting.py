@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.words import Key, Lines, Word, copies, project
 from tracejit.backends.llvm_like import llvm_type
+from tracejit.backends.words import Key, Lines, Word, copies, project
 from tracejit.ir.kernel import For, Value, operands_of, walk
 from tracejit.support.errors import InternalError
 

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracejit.backends.cpu.codegen.polls import Lengths
-from tracejit.backends.words import Key, Lines, Region, Word
 from tracejit.backends.cpu.runtime.processor import attributes, is_x86
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
+from tracejit.backends.words import Key, Lines, Region, Word
 from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import Dim
 from tracejit.ir.kernel import (

@@ -8,8 +8,8 @@ from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.arithmetic import apply, inline, plus
 from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop, trip_count, widen
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.words import Word
 from tracejit.backends.llvm_like import llvm_type
+from tracejit.backends.words import Word
 from tracejit.ir.kernel import For, Lambda, Op, Prefix, walk
 from tracejit.ir.scalar import OPS
 from tracejit.support.errors import InternalError

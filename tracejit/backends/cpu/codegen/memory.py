@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from tracejit.backends.cpu.codegen.arithmetic import index_op
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.polls import leave_without_memory
-from tracejit.backends.words import Key, Word, copies, is_literal, literal_of, project, union
 from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.backends.llvm_like import llvm_type
+from tracejit.backends.words import Key, Word, copies, is_literal, literal_of, project, union
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import (
     Alloc,

@@ -28,8 +28,8 @@ from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
 from tracejit.backends.cpu.codegen.shared import shared_kernels
 from tracejit.backends.cpu.codegen.threads import scans
 from tracejit.backends.cpu.codegen.whiles import emit_while
-from tracejit.backends.words import Word
 from tracejit.backends.entry import ProgramSlot
+from tracejit.backends.words import Word
 from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import Alloc, Atomic, Buffer, For, If, Kernel, Load, Op, Prefix, Store, While
 from tracejit.ir.program import (

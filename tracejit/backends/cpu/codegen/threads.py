@@ -6,8 +6,8 @@ from tracejit.backends.cpu.codegen import polls
 from tracejit.backends.cpu.codegen.arithmetic import inline
 from tracejit.backends.cpu.codegen.counting import bounds_of, counted_loop
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.words import Word
 from tracejit.backends.llvm_like import llvm_type
+from tracejit.backends.words import Word
 from tracejit.ir.kernel import Block, For, walk
 from tracejit.support.errors import InternalError
 

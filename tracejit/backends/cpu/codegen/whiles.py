@@ -9,8 +9,8 @@ from tracejit.backends.cpu.codegen.arithmetic import apply
 from tracejit.backends.cpu.codegen.branches import any_lane
 from tracejit.backends.cpu.codegen.counting import Strips, phi_words, settled, widen, write_phis
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.words import Key, Lines, Word, copies, union
 from tracejit.backends.llvm_like import constant
+from tracejit.backends.words import Key, Lines, Word, copies, union
 from tracejit.ir.kernel import Value, While
 
 __all__ = ["emit_while"]
