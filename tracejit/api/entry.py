@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from tracejit.api.array import Array, adopt
+from tracejit.api.array import Array, adopt, data_of
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, sees_order_of_keywords
 from tracejit.api.tracing import Traced
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends import entry as e
-from tracejit.backends.base import Compiled, Dispatcher, Entered, Entry, KeepsResults, NativeCalls, Resident
+from tracejit.backends.base import Backend, Compiled, Dispatcher, Entered, Entry, KeepsResults, NativeCalls, Resident
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.extents import Dim, Extent, affine, has_count, least_extent, operations, prod, solved
 from tracejit.ir.scalar import numpy_dtype
@@ -25,25 +25,37 @@ from tracejit.support.tree import TreeDef, unflatten
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.failures import failure_error
 
-__all__ = ["Called", "Runner", "distance", "make_runner"]
+__all__ = ["Called", "Runner", "Straight", "distance", "make_runner"]
+
+Straight: TypeAlias = Callable[[list[Any]], Any]
+"""What a call on arrays of a device comes to: their data to the function's results."""
 
 
 class Runner:
     """Runs one version from the leaves of a call.
 
     keep: the captured arrays it reads.  writeback: which arguments it changes.  entry: what serves calls without
-    Python, where it can.
+    Python, where it can.  kept: what the program takes for a captured array.  straight: gives what runs the version for
+    arguments of the same kinds, all on its device, where that needs no checks.
     """
 
-    __slots__ = ("_entry", "_run", "keep", "writeback")
+    __slots__ = ("_entry", "_kept", "_run", "keep", "straight", "writeback")
 
     def __init__(
-        self, run: Callable[..., Any], keep: list[Any], writeback: Writeback | None, entry: Entry | None = None
+        self,
+        run: Callable[..., Any],
+        keep: list[Any],
+        writeback: Writeback | None,
+        entry: Entry | None = None,
+        kept: Callable[[Any], Any] = np.asarray,
+        straight: Callable[[Sequence[Any]], Straight | None] = lambda _: None,
     ) -> None:
         self._run = run
         self.keep = keep
         self.writeback = writeback
+        self.straight = straight
         self._entry = entry
+        self._kept = kept
 
     def __call__(self, values: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """values: of the call's leaves, as the program takes them; leaves: as they were passed."""
@@ -51,7 +63,7 @@ class Runner:
 
     def follow(self, dependencies: Dependencies) -> None:
         """Use the captured arrays of these dependencies from now on."""
-        arrays = [np.asarray(c) for c in dependencies.constants]
+        arrays = [self._kept(c) for c in dependencies.constants]
         same = all(a is b for a, b in zip(arrays, self.keep, strict=True))
         self.keep[:] = arrays
         if self._entry is not None and not (same and self._entry.holds()):
@@ -98,10 +110,76 @@ def make_runner(
     native = lowered.backend.native_calls()
     if native is not None:
         return _native(native, f, signature, made, older, dims)
-    keep = [np.asarray(c) for c in staged.constants]
+    compiled = lowered.compile()
+    kept: Callable[[Any], Any] = np.asarray
+    if isinstance(compiled, KeepsResults):
+        kept = functools.partial(_on_device, lowered.backend, {})
+    keep = [kept(c) for c in staged.constants]
     writeback = writeback_of(staged)
-    run = _python_call(lowered.compile(), signature, writeback, made, keep)
-    return Runner(run, keep, writeback)
+    run = _python_call(compiled, signature, writeback, made, keep)
+    straight = functools.partial(_straight, compiled, signature, writeback, made, keep)
+    return Runner(run, keep, writeback, None, kept, straight)
+
+
+def _on_device(backend: Backend, known: dict[int, tuple[Any, Any]], x: Any) -> Any:
+    """What a program takes for a captured array: tj.Arrays, which never change, are copied to its device once.
+
+    known: by identity, the arrays that were copied, and their copies.
+    """
+    if type(x) is not Array:
+        return np.asarray(x)
+    data, place = data_of(x), next(iter(backend.places()))
+    if isinstance(data, Resident) and data.place == place:
+        return data
+    found = known.get(id(x))
+    if found is None or found[0] is not x:
+        host = np.asarray(x)
+        found = known[id(x)] = x, backend.put(np.ascontiguousarray(host).reshape(host.shape), place)
+    return found[1]
+
+
+def _dims_of(signature: CallSignature, inputs: Sequence[Any]) -> dict[str, int]:
+    """The symbolic extents of a call, by its traced arguments."""
+    dims: dict[str, int] = {}
+    for n, x in zip(signature.traced(), inputs, strict=True):
+        leaf = signature.leaves[n]
+        if isinstance(leaf, ArrayLeaf):
+            pairs = zip(leaf.shape, x.shape, strict=True)
+            dims.update(found for d, m in pairs if isinstance(d, Dim) and (found := solved(d, m)) is not None)
+    return dims
+
+
+def _straight(
+    compiled: Compiled,
+    signature: CallSignature,
+    writeback: Writeback | None,
+    made: Traced,
+    keep: Sequence[Any],
+    values: Sequence[Any],
+) -> Straight | None:
+    """What runs the version for arguments that are arrays on its device, of the same kinds as these; None where more is
+    to be done.
+    """
+    numbers = range(len(signature.leaves))
+    if writeback is not None or made.counts or not isinstance(compiled, KeepsResults) or signature.aliases:
+        return None
+    if list(signature.traced()) != list(numbers) or donated_inputs(compiled.program):
+        return None
+    if not all(isinstance(x, Resident) for x in (*values, *keep)):
+        return None
+    run = compiled.straight([*values, *keep], _dims_of(signature, values))
+    if run is None:
+        return None
+    tree, leaves = made.out_tree, made.out_leaves
+    alone = tree.kind == "leaf" and leaves == (0,)
+
+    def call(arrays: list[Any]) -> Any:
+        found = run([*arrays, *keep] if keep else arrays)
+        if alone:
+            return adopt(found[0])
+        return unflatten(tree, [adopt(found[k]) if isinstance(k, int) else k.value for k in leaves])
+
+    return call
 
 
 def _dtype(leaf: Any) -> Any:
@@ -452,12 +530,7 @@ def _python_call(
         inputs = list(given)
         for n in donated:
             inputs[n] = _to_give(given[n], [*given[:n], *given[n + 1 :]])
-        dims: dict[str, int] = {}
-        for n, x in zip(traced, inputs, strict=True):
-            leaf = signature.leaves[n]
-            if isinstance(leaf, ArrayLeaf):
-                pairs = zip(leaf.shape, x.shape, strict=True)
-                dims.update(found for d, m in pairs if isinstance(d, Dim) and (found := solved(d, m)) is not None)
+        dims = _dims_of(signature, inputs)
         try:
             outputs = call([*inputs, *keep], dims)
         except FailedCheck as error:

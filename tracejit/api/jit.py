@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
+from tracejit.api.array import Array, data_of
 from tracejit.api.branches import traced_branch
 from tracejit.api.forks import FORKS
 from tracejit.api.options import Options, checked_options, with_arguments
 from tracejit.api.signature import in_order, leaf_path, signature_of, static_leaves, static_numbers
 from tracejit.api.tracing import trace_call
 from tracejit.api.versions import Versions
+from tracejit.backends.base import Resident
 from tracejit.backends.callable import CompiledFunction
 from tracejit.support.errors import ConcretizationError, TracejitError, UnsupportedError, UserError
 from tracejit.support.source import frames_of, is_ours, raised_at, user_location
@@ -244,7 +246,25 @@ def _miss(f: Any, *args: Any, **kwargs: Any) -> Any:
         if known is None:
             raise
         raise known from error
+    if not kwargs and args and version.signature.wrapped and versions.learn_straight(args, version, values):
+        f.__call__ = _straight_first(f)
     return version.run(values, leaves)
+
+
+def _straight_first(f: Any) -> Callable[..., Any]:
+    """What calls go to once some on arrays of a device have run: those like them run without further ado."""
+    versions: Versions = f._state
+    known = versions.straight
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs and current_interpreter() is eager:
+            data = [data_of(a) if type(a) is Array else a for a in args]
+            found = known.get(tuple([x.kind if isinstance(x, Resident) else None for x in data]))
+            if found is not None and found[1] is not None and not found[0].dependencies.changed():
+                return found[1](data)
+        return _miss(f, *args, **kwargs)
+
+    return call
 
 
 def _recursion(name: str, error: RecursionError) -> UserError | None:

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracejit.api import notices
+from tracejit.api.array import Array
 from tracejit.api.generalise import bind_dims, decide, generalise, pattern_of, with_other_extents
 from tracejit.api.options import Options
 from tracejit.api.signature import CallSignature, in_order, leaf_path, signature_of, static_leaves
 from tracejit.api.tracing import may_come_of_extents, trace_call
 from tracejit.api.writeback import Writeback, writeback_of
+from tracejit.backends.base import Resident
 from tracejit.ir.extents import DimDependent
 from tracejit.support.collector import first_call
 from tracejit.support.config import config
@@ -26,7 +28,7 @@ from tracejit.tracer.restarts import NeedStrides, NeedValue, SameArray
 from tracejit.tracer.stage import Staged
 
 if TYPE_CHECKING:
-    from tracejit.api.entry import Runner
+    from tracejit.api.entry import Runner, Straight
     from tracejit.backends.base import Dispatcher, NativeCalls
     from tracejit.compiler.lowered import Lowered
 
@@ -82,10 +84,13 @@ class Versions:
     warned_of_dtypes: bool = False
     outdated: int = 0  # versions that were dropped because of what the function reads from outside
     changes_state: bool = False  # the last trace has changed what it reads from outside
+    # by the kinds of arrays that all lie on a device: what runs the call.  Emptied when versions come or go.
+    straight: dict[tuple[Any, ...], tuple[Version, Straight | None]] = field(factory=dict[tuple[Any, ...], Any])
 
     def asked(self, signature: CallSignature, need: NeedStrides | NeedValue) -> None:
         """Remember what a trace wants to know of an argument before it starts again."""
         position = signature.traced()[need.position]
+        self.straight.clear()
         if isinstance(need, NeedStrides):
             self.strided.add(position)
             return
@@ -105,6 +110,7 @@ class Versions:
     def clear(self) -> None:
         """Forget every version."""
         self.versions.clear()
+        self.straight.clear()
         self.last.clear()
 
     def of_call(
@@ -132,6 +138,19 @@ class Versions:
                     aliases = same.pairs
             if version is not None and (len(self.static), len(self.strided)) == asked:
                 return version, values, leaves
+
+    def learn_straight(self, args: tuple[Any, ...], version: Version, values: Sequence[Any]) -> bool:
+        """Keep how calls like this one are run, where that is straightforward."""
+        if len(args) != len(values) or self.options.static or version.dependencies.spent:
+            return False
+        if not all(isinstance(x, Resident) and type(a) is Array for a, x in zip(args, values, strict=True)):
+            return False
+        kinds = tuple([x.kind for x in values])
+        if kinds in self.straight:
+            return False
+        found = version.run.straight(values)
+        self.straight[kinds] = version, found
+        return found is not None
 
     def aliases(self, version: Version, leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
         """Which traced arguments are one array, where that matters because the function changes it."""
@@ -184,6 +203,7 @@ class Versions:
         version.run.follow(renewed)
         if renewed is not version.dependencies:
             version.dependencies = renewed
+            self.straight.clear()
         return version
 
     def _symbolic(self, signature: CallSignature) -> Version | None:
@@ -253,6 +273,7 @@ class Versions:
         # arguments that hold the same by now as those of an older version
         for known in [s for s in self.versions if s == wanted]:
             self._forget(known)
+        self.straight.clear()
         self.versions[wanted] = version
         self.last[pattern] = wanted
         self.compilations += 1
@@ -277,6 +298,7 @@ class Versions:
         """Let a version go, and its native entry; and those made later that leave it calls."""
         from tracejit.api.entry import distance
 
+        self.straight.clear()
         pattern = pattern_of(signature)
         known = list(self.versions.items())
         place = next((n for n, (s, _) in enumerate(known) if s is signature), len(known))

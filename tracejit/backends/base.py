@@ -77,15 +77,16 @@ class Compiled(Protocol):
 class Resident(ABC):
     """An array in the memory of a device, which never changes.
 
-    place: of the device, "opencl:0".
+    place: of the device, "opencl:0".  kind: equal for two arrays that the same programs take.
     """
 
-    __slots__ = ("dtype", "place", "shape")
+    __slots__ = ("dtype", "kind", "place", "shape")
 
     def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...], place: str) -> None:
         self.dtype = dtype
         self.shape = shape
         self.place = place
+        self.kind = (place, dtype, shape)
 
     @property
     def ndim(self) -> int:
@@ -117,11 +118,19 @@ class Resident(ABC):
 
 @runtime_checkable
 class KeepsResults(Protocol):
-    """A compiled program that takes arrays on its device, and can leave its results there."""
+    """A compiled program that takes arrays on its device, and can leave its results there.
+
+    straight: what runs it, without any checks, for arguments of the same kinds as these, which all lie on the device;
+    None where it takes more than launches.
+    """
 
     def run_resident(
         self, inputs: Sequence[np.ndarray[Any, Any] | Resident], dims: dict[str, int]
     ) -> list[Resident]: ...
+
+    def straight(
+        self, inputs: Sequence[Resident], dims: Mapping[str, int]
+    ) -> Callable[[Sequence[Resident]], list[Resident]] | None: ...
 
 
 class Timed(Protocol):

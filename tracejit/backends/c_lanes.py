@@ -339,16 +339,15 @@ class _Lanes:
                 size if buffer.layout == "unit" and axis == last else f"{name}_stride{axis}"
                 for axis in range(len(buffer.shape))
             ]
-        steps: list[int | str] = []
-        step: int | str = 1
-        for n in reversed(buffer.shape):
-            steps.append(step)
+        steps: list[int | str] = [1]
+        for n in buffer.shape[:0:-1]:  # the first extent is no factor
+            step = steps[-1]
             if isinstance(n, Dim) or isinstance(step, str):
                 extent = self.writer.extent(n)
-                step = extent if step == 1 else f"({step} * {extent})"
+                steps.append(extent if step == 1 else f"({step} * {extent})")
             else:
-                step *= n
-        return steps[::-1]
+                steps.append(step * n)
+        return steps[len(buffer.shape) - 1 :: -1] if buffer.shape else []
 
     def element(self, p: _Place, lane: int) -> str:
         """An lvalue: the element of one lane."""

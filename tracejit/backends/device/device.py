@@ -32,12 +32,14 @@ Raw = Any
 class Device(ABC):
     """One device.
 
-    name: in words.  group: the most work-items of a group.  f64: the feature that it lacks, if it has no f64.  full,
+    name: in words.  group: the most work-items of a group.  cores: it is a processor, for whose vectors and threads
+    programs are scheduled.  f64: the feature that it lacks, if it has no f64.  full,
     failed: the exceptions of its driver, for memory and for everything.
     """
 
     name: str
     group: int
+    cores: bool = False
     f64: str = ""
     full: type[Exception]
     failed: type[Exception]
@@ -163,10 +165,14 @@ class Device(ABC):
         """Run a driver call.  Raises OutOfMemory or LaunchError where the driver reports one."""
         try:
             return action()
-        except self.full as error:
-            raise OutOfMemory(f"{self.name} has no memory left: {error}", peak=self.peak) from error
-        except self.failed as error:
-            raise LaunchError(f"{self.name} failed: {error}") from error
+        except (self.full, self.failed) as error:
+            raise self.named(error) from error
+
+    def named(self, error: Exception) -> OutOfMemory | LaunchError:
+        """What is raised for an exception of the driver."""
+        if isinstance(error, self.full):
+            return OutOfMemory(f"{self.name} has no memory left: {error}", peak=self.peak)
+        return LaunchError(f"{self.name} failed: {error}")
 
     # Code
 

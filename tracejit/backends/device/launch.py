@@ -18,18 +18,22 @@ from tracejit.support.nodes import evolve, frozen
 if TYPE_CHECKING:
     from tracejit.backends.device.device import Device
 
-__all__ = ["Launchable"]
+__all__ = ["Launchable", "Prepared"]
 
 _PREPARED = 4  # sets of arguments that a kernel keeps ready: loops exchange two
 
 
 @frozen(eq=False)
-class _Prepared:
-    """The driver's launches with their arguments, and how many groups each has."""
+class Prepared:
+    """The driver's launches with their arguments, and how many groups each has.
+
+    wide: what runs instead.  keeps: the kernel's own memory, to which the arguments point.
+    """
 
     launches: tuple[Any, ...] = ()
     groups: tuple[int, ...] = ()
-    wide: Launchable | None = None  # what runs instead
+    wide: Launchable | None = None
+    keeps: tuple[DeviceBuffer, ...] = ()
 
 
 class Launchable:
@@ -53,7 +57,7 @@ class Launchable:
         self.entries = entries
         self.module = module
         self._wide: Launchable | None = None
-        self._prepared: dict[tuple[Any, ...], _Prepared] = {}
+        self._prepared: dict[tuple[Any, ...], Prepared] = {}
         self._temporaries: tuple[Any, dict[str, DeviceBuffer]] | None = None
         self._lock = threading.Lock()
         self._functions = [device.function(module, entry) for entry in entries]
@@ -89,18 +93,31 @@ class Launchable:
             else:
                 self.device.guard(lambda: self._enqueue(ready))
 
+    def made_ready(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> tuple[Launchable, Prepared]:
+        """The kernel that runs for these arguments, this one or the same with wider arithmetic, and what its `again`
+        enqueues.   Raises: as `launch`.
+        """
+        with self._lock:
+            ready = self.device.guard(lambda: self._prepare(buffers, dims))
+        return (self, ready) if ready.wide is None else ready.wide.made_ready(buffers, dims)
+
+    def again(self, ready: Prepared) -> None:
+        """Enqueue what is prepared.  The driver's exceptions are the caller's to name."""
+        with self._lock:  # its launches share the kernel's own memory
+            self._enqueue(ready)
+
     def _wider(self) -> Launchable:
         """The same kernel with 64-bit arithmetic on the numbers of iterations."""
         if self._wide is None:
             self._wide = self.device.compile_kernel(self.kernel, evolve(self.schedule, wide=True))
         return self._wide
 
-    def _enqueue(self, ready: _Prepared) -> None:
+    def _enqueue(self, ready: Prepared) -> None:
         for prepared, launch, groups in zip(ready.launches, self.program.launches, ready.groups, strict=True):
             if groups:
                 self.device.enqueue(prepared, groups, launch.work_group)
 
-    def _prepare(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> _Prepared:
+    def _prepare(self, buffers: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> Prepared:
         missing = [d for d in self.kernel.dims if d not in dims]
         if missing or len(buffers) != len(self.kernel.buffers):
             names = ", ".join(self.kernel.dims) or "none"
@@ -113,14 +130,16 @@ class Launchable:
             and self.kernel.dims
             and any(a.iterations(dims) >= 2**31 for a in self.program.launches)
         ):
-            return _Prepared(wide=self._wider())
-        by_name |= self._temporaries_for(dims)
+            return Prepared(wide=self._wider())
+        temporaries = self._temporaries_for(dims)
+        by_name |= temporaries
         launches: list[Any] = []
         for function, launch, entry in zip(self._functions, self.program.launches, self.entries, strict=True):
             shapes = {b.name: b for b in launch.kernel.buffers}
             values = [self._argument(a, by_name, shapes, dims) for a in entry.arguments]
             launches.append(self.device.prepare(function, values))
-        return _Prepared(tuple(launches), tuple(a.items(dims) // a.work_group for a in self.program.launches))
+        groups = tuple(a.items(dims) // a.work_group for a in self.program.launches)
+        return Prepared(tuple(launches), groups, keeps=tuple(temporaries.values()))
 
     def _temporaries_for(self, dims: Mapping[str, int]) -> dict[str, DeviceBuffer]:
         """The kernel's own memory.  Work is done in order, so one launch may use what the one before it used."""

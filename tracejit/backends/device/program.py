@@ -12,17 +12,21 @@ from tracejit.backends.base import Resident
 from tracejit.backends.device.device import Device
 from tracejit.backends.device.memory import DeviceBuffer
 from tracejit.backends.device.resident import DeviceArray
+from tracejit.backends.device.straight import Straight
 from tracejit.backends.grid import GridSchedule
 from tracejit.backends.runner import plan_of, run_arguments, run_in_memory, run_program
 from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
+from tracejit.support.config import config
 from tracejit.support.errors import BackendUnavailable, ScheduleError, UnsupportedError
 from tracejit.support.nodes import evolve
 
 __all__ = ["GRID_OPTIONS", "DeviceProgram", "grid_schedule", "named_device"]
 
 GRID_OPTIONS = ("work_group", "groups", "rows")  # fields of GridSchedule that a schedule may set
+
+_ARRAY_BYTES = 1 << 15  # of a thread's own arrays on a processor
 
 Array = np.ndarray[Any, Any]
 
@@ -36,9 +40,16 @@ class DeviceProgram:
         self.place = place
         self._plan = plan_of(program)
         steps = [s for s in walk_steps(program.steps) if isinstance(s, Launch)]
-        schedules = [grid_schedule(s.schedule, device.default_schedule) for s in steps]
+        schedules = [self._grid_schedule(s.schedule) for s in steps]
         compiled = device.compile_kernels([s.kernel for s in steps], schedules, program.code) if steps else []
         self._launchables = {id(s): c for s, c in zip(steps, compiled, strict=True)}
+
+    def _grid_schedule(self, schedule: Schedule) -> GridSchedule:
+        """For a kernel of the program: on a processor it is scheduled already, unless it has options of a grid."""
+        default = self.device.default_schedule
+        if self.device.cores and not any(isinstance(d, Grid) for d in schedule.directives):
+            return evolve(default, cores=True, array_bytes=_ARRAY_BYTES)
+        return grid_schedule(schedule, default)
 
     def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:
         """The results, in the order of the signature.  Raises OutOfMemory, LaunchError."""
@@ -51,6 +62,15 @@ class DeviceProgram:
         """
         found = run_arguments(self._plan, self, inputs, dims)
         return [DeviceArray(m, numpy_dtype(b.dtype), shape, self.place) for m, b, shape in found]
+
+    def straight(
+        self, inputs: Sequence[Resident], dims: Mapping[str, int]
+    ) -> Callable[[Sequence[Resident]], list[Resident]] | None:
+        """What runs the program for arguments of the same kinds, all on the device, where it is launches only."""
+        there = all(isinstance(x, DeviceArray) and x.buffer.device is self.device for x in inputs)
+        if not there or config.poison or not all(isinstance(s, Launch) for s in self.program.steps):
+            return None
+        return Straight(self.program, self._launchables, self.device, self.place, dims)
 
     def prepare(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
         """Runs on arguments that are on the device already, for measuring."""
@@ -109,13 +129,8 @@ class DeviceProgram:
 
 
 def grid_schedule(schedule: Schedule, default: GridSchedule) -> GridSchedule:
-    """A device's default with the options of a schedule.  Raises ScheduleError for an option there is not.
-
-    On a device that is a processor kernels are scheduled already, unless the schedule has options of a grid.
-    """
-    if default.cores and not any(isinstance(d, Grid) for d in schedule.directives):
-        return default
-    options: dict[str, Any] = {"cores": False}
+    """A device's default with the options of a schedule.  Raises ScheduleError for an option there is not."""
+    options: dict[str, Any] = {}
     for d in schedule.directives:
         if not isinstance(d, Grid) or d.option not in GRID_OPTIONS:
             raise ScheduleError(f"{d}: on a grid the options {', '.join(GRID_OPTIONS)} may be set")

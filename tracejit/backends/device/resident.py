@@ -18,7 +18,10 @@ class DeviceArray(Resident):
     __slots__ = ("_host", "buffer")
 
     def __init__(self, buffer: DeviceBuffer, dtype: np.dtype[Any], shape: tuple[int, ...], place: str) -> None:
-        super().__init__(dtype, shape, place)
+        self.dtype = dtype
+        self.shape = shape
+        self.place = place
+        self.kind = (place, dtype, shape)
         self.buffer = buffer
         self._host: Any = None
 

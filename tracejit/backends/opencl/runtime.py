@@ -132,13 +132,7 @@ def _capabilities(device: Any) -> target.Capabilities:
 def _default_schedule(have: target.Capabilities, units: int) -> GridSchedule:
     atomics = frozenset({"i32", "u32", "i64", "u64"} if have.int64_atomics else {"i32", "u32"})
     if have.software:
-        return GridSchedule(
-            contiguous=True,
-            work_group=min(128, have.group),
-            atomics=atomics,
-            cores=have.vector_bits > 0,
-            array_bytes=1 << 15,
-        )
+        return GridSchedule(contiguous=True, work_group=min(128, have.group), atomics=atomics)
     return gpu_schedule(units, have.group, atomics)
 
 
@@ -173,6 +167,7 @@ class OpenCLDevice(Device):
         self.intrinsics: Intrinsics = target.intrinsics(self.capabilities)
         have = self.capabilities
         self.group = have.group
+        self.cores = have.vector_bits > 0
         self.full, self.failed = cl.MemoryError, cl.Error
         self.default_schedule = _default_schedule(have, int(raw.max_compute_units))
         try:
