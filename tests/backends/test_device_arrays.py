@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,81 @@ def test_memory_is_given_back(driver: str, there: Any):
     assert there.in_use >= before + 8000
     del a
     assert there.in_use == before
+
+
+def test_a_call_like_one_before_looks_its_launches_up(driver: str, there: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
+    step = tj.jit(lambda x, y: (np.exp(-x) + y, x.sum(0)))
+    a, b = tj.device_put(X, driver), tj.device_put(X * 2, driver)
+    kept: list[Any] = []
+    for n in range(12):  # results that stay alive take memory of their own each time
+        first, second = step(a, b)
+        kept.append((n, first, second))
+        (known,) = step._state.straight.values()  # type: ignore[attr-defined]
+        assert known[1] is not None
+    for n, first, second in kept:
+        np.testing.assert_allclose(first, np.exp(-X) + X * 2, rtol=1e-5, err_msg=str(n))
+        np.testing.assert_allclose(second, X.sum(0), rtol=1e-5, atol=1e-6, err_msg=str(n))
+    np.testing.assert_allclose(step(b, a)[0], np.exp(-X * 2) + X, rtol=1e-5)
+    np.testing.assert_allclose(step(first, a)[0], np.exp(-(np.exp(-X) + X * 2)) + X, rtol=1e-5)
+
+
+SCALE = np.float32(2.0)
+
+
+def test_such_a_call_sees_what_changed_outside(driver: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
+    f = tj.jit(lambda x: x * SCALE)
+    a = tj.device_put(X, driver)
+    for value in (2.0, 2.0, 3.0, 2.0):
+        monkeypatch.setitem(globals(), "SCALE", np.float32(value))
+        for _ in range(3):
+            np.testing.assert_allclose(f(a), X * value, rtol=1e-6)
+    f.clear_cache()
+    np.testing.assert_allclose(f(a), X * 2, rtol=1e-6)
+
+
+def test_other_kinds_go_the_long_way(driver: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
+    f = tj.jit(lambda x, y=1: x + y)
+    a = tj.device_put(X, driver)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(a), X + 1)
+        np.testing.assert_array_equal(f(a, y=a), X + X)
+        np.testing.assert_array_equal(f(a, a), X + X)
+        np.testing.assert_array_equal(f(a[:3], a[:3]), X[:3] + X[:3])
+        np.testing.assert_array_equal(f(X, X), X + X)
+        np.testing.assert_array_equal(f(tj.device_put(X.astype("i4"), driver)), X.astype("i4") + 1)
+        np.testing.assert_allclose(tj.jit(lambda x: f(x) * 2)(a), (X + 1) * 2, rtol=1e-6)
+
+
+def test_arrays_from_outside_are_copied_to_the_device_once(driver: str, there: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
+    weights, elsewhere = tj.Array(X.T), tj.device_put(X.T, driver)
+    a = tj.device_put(X, driver)
+    for table in (weights, elsewhere):
+        f = tj.jit(lambda x, table=table: x @ table)
+        f(a)
+        before = there.uploads
+        for _ in range(4):
+            np.testing.assert_allclose(f(a), X @ X.T, rtol=1e-4, atol=1e-5)
+        assert there.uploads == before
+    changing = X.T.copy()
+    g = tj.jit(lambda x: x @ changing)
+    for factor in (1, 2, 3):
+        changing[:] = X.T * factor
+        np.testing.assert_allclose(g(a), X @ X.T * factor, rtol=1e-4, atol=1e-5)
+
+
+def test_such_calls_from_several_threads(driver: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
+    f = tj.jit(lambda x: (x * 2).sum(0) + x)
+    arrays = [tj.device_put(X + n, driver) for n in range(4)]
+    f(arrays[0])
+
+    def run(n: int) -> bool:
+        found = [np.asarray(f(arrays[n])) for _ in range(20)]
+        return all(np.allclose(r, ((X + n) * 2).sum(0) + X + n, rtol=1e-4, atol=1e-4) for r in found)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(run, range(4)))

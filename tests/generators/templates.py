@@ -175,7 +175,7 @@ CALLS: dict[str, str] = {
     "polymul": "d np.polymul(np.abs({a}) + 1, np.abs({b}) + 1)", "polydiv": "w np.polydiv({a}, [2, 1])[0]",
     "polyder": "x np.polyder({a}); np.polyder({a}, 2)", "polyint": "m np.polyint({a}); np.polyint({a}, 2, k=[1, 2])",
     "polyfit": "i np.polyfit(np.arange(5), {a}, 1)",
-    "sinc": "i np.sinc({a})", "i0": "i np.i0(np.clip({a}, -30, 30))", "polyval": "w np.polyval({a}, {b}); np.polyval([1, 2, 3], {a})",
+    "sinc": "i np.sinc({a})", "i0": "i np.i0(np.clip({a}, -3, 3))", "polyval": "w np.polyval({a}, {b}); np.polyval([1, 2, 3], {a})",
     "convolve": "d np.convolve({a}, {b}); np.convolve({a}, {b}, 'same'); np.convolve({a}, {b}, 'valid')",
     "correlate": "d np.correlate({a}, {b}); np.correlate({a}, {b}, 'full'); np.correlate({a}, {b}, 'same')",
     "einsum": "d np.einsum('ij,jk->ik', {a}, {b}); np.einsum('i,i', {a}, {b}); np.einsum('ij,ij->j', {a}, {b}); np.einsum('ij->ji', {a}); "

@@ -67,3 +67,15 @@ def test_its_results_lie_in_memory_as_the_operands_do(of_three: Any):
 def test_a_wrong_number_of_operands_is_an_error_that_says_which(of_three: Any, given: int):
     with pytest.raises(UnsupportedError, match=f"np.multiply_add takes 3 operands, not {given}"):
         of_three(*[1.0] * given)
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "logaddexp2", "deg2rad", "rad2deg", "radians", "degrees"])
+def test_functions_of_several_steps_round_float16_once(name: str):
+    rng = np.random.default_rng(0)
+    ufunc = getattr(np, name)
+    operands = [rng.normal(size=2000).astype("f2") for _ in range(ufunc.nin)]
+    got = tj.jit(lambda *a: ufunc(*a))(*operands)
+    assert got.dtype == np.float16
+    assert (got != ufunc(*operands)).mean() < 0.01  # but for what float32 rounds
+    small = [x.astype("f4").astype("i1") for x in operands]
+    np.testing.assert_array_equal(tj.jit(lambda *a: ufunc(*a))(*small), ufunc(*small))

@@ -266,3 +266,35 @@ def test_what_goes_into_another_dtype_is_computed_in_numpys(text: str):
             np.testing.assert_allclose(
                 traced, plain, rtol=max(8 * narrow, 1e-12), err_msg=f"{text}, {dtype} into {out}"
             )
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("np.add.reduce(x, out=b)", (4, 3)),
+        ("np.add.reduce(x, out=b)", (1, 3)),
+        ("np.maximum.reduce(x, axis=1, out=b)", (2, 2)),
+        ("np.add.accumulate(x, out=b)", (4, 2, 3)),
+        ("np.multiply.accumulate(x, out=b)", (1, 2, 3)),
+        ("np.add.reduceat(x, [0, 1], out=b)", (2, 2, 3)),
+    ],
+)
+def test_what_methods_of_ufuncs_give_is_not_spread(text: str, shape: tuple[int, ...]):
+    f = eval(f"lambda x, b: {text}", {"np": np})
+    x = np.arange(6.0).reshape(2, 3)
+    for call in (f, tj.jit(f)):
+        with pytest.raises(ValueError, match="out|remapped"):
+            call(x, np.zeros(shape))
+
+
+def test_a_mask_beside_out_is_of_what_is_folded():
+    m = np.array([[True, False, True], [False, True, True]])
+
+    def f(x: Any, b: Any, c: Any) -> Any:
+        np.add.reduce(x, out=b, where=m)
+        return np.maximum.reduce(x, axis=1, out=c[:2], where=m, initial=-1)
+
+    x = np.arange(6.0).reshape(2, 3)
+    mine, theirs = [np.zeros(3), np.zeros(3)], [np.zeros(3), np.zeros(3)]
+    np.testing.assert_array_equal(tj.jit(f)(x, *mine), f(x, *theirs))
+    np.testing.assert_array_equal(mine, theirs)

@@ -6,12 +6,13 @@ that lie in memory as the operands do.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tracejit.numpy.promotion import as_array, aval, promote
+from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
 from tracejit.numpy.strides import in_order_of_operands
 from tracejit.primitives.elementwise import Elementwise
 from tracejit.support.dtypes import canonical
@@ -124,6 +125,19 @@ def of_primitive(
 
     function.__doc__ = f"numpy.{shown} for traced and eager arrays.\n\n    Source: {type(primitive).__doc__}"
     return registered(function, name)
+
+
+def rounded_once(function: Callable[..., Result]) -> Callable[..., Result]:
+    """A function of floats whose steps are not rounded to float16: it computes in float32, as NumPy's loops do."""
+
+    @functools.wraps(function)
+    def run(*xs: ArrayLike) -> Result:
+        operands = floats(*xs)
+        if aval(operands[0]).dtype != np.float16:
+            return function(*operands)
+        return to_dtype(function(*[to_dtype(x, np.dtype(np.float32)) for x in operands]), np.dtype(np.float16))
+
+    return run
 
 
 def composed(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import reject
 from tracejit.numpy.creation import zeros_like
-from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_dtype, of_primitive
+from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_dtype, of_primitive, rounded_once
 from tracejit.numpy.joining import element_at
 from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
@@ -69,6 +69,7 @@ def signbit(x: ArrayLike, /) -> Result:
 
 
 @composed("logaddexp2")
+@rounded_once
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Result:
     """log2(2**x1 + 2**x2) without overflow."""
     a, b = floats(x1, x2)

@@ -9,7 +9,15 @@ import numpy as np
 
 from tracejit.ir.extents import surely_at_most
 from tracejit.ir.ranges import ANYTHING
-from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_dtype, of_primitive, registered
+from tracejit.numpy.elementwise import (
+    composed,
+    floating_dtype,
+    floats,
+    number_dtype,
+    of_primitive,
+    registered,
+    rounded_once,
+)
 from tracejit.numpy.promotion import as_array, aval, broadcast, promote, wrapped_to_dtype
 from tracejit.primitives import elementwise
 from tracejit.primitives.arithmetic import (
@@ -271,6 +279,7 @@ def fabs(x: ArrayLike) -> Result:
 
 
 @composed("hypot")
+@rounded_once
 def hypot(x: ArrayLike, y: ArrayLike) -> Result:
     """sqrt(x*x + y*y) without overflow on the way."""
     a, b = floats(x, y)
@@ -319,6 +328,7 @@ def heaviside(x: ArrayLike, y: ArrayLike) -> Result:
 
 
 @composed("logaddexp")
+@rounded_once
 def logaddexp(x: ArrayLike, y: ArrayLike) -> Result:
     """log(exp(x) + exp(y)) without overflow."""
     a, b = floats(x, y)
@@ -336,12 +346,14 @@ def greater_and_gap(a: ArrayLike, b: ArrayLike) -> tuple[Result, Result]:
 
 
 @composed("deg2rad", "radians")
+@rounded_once
 def deg2rad(x: ArrayLike) -> Result:
     """Degrees to radians."""
     return multiply(*floats(x), np.pi / 180)
 
 
 @composed("rad2deg", "degrees")
+@rounded_once
 def rad2deg(x: ArrayLike) -> Result:
     """Radians to degrees."""
     return multiply(*floats(x), 180 / np.pi)

@@ -42,7 +42,9 @@ class Absence:
 
 
 def perhaps(value: Any, flag: Any, name: str, *, none: bool) -> Any:
-    """A value that is absent where the flag holds.  Its arrays are marked, so they must be nobody else's."""
+    """A value that is absent where the flag holds.  Its arrays are marked, so they must be nobody else's; of numbers
+    others are made, as a name may hold them too.
+    """
     if not isinstance(flag, Tracer):
         return value
     if not watchers:
@@ -56,6 +58,8 @@ def perhaps(value: Any, flag: Any, name: str, *, none: bool) -> Any:
             x = PRIMITIVES.full((), np.asarray(x)[()])
             if is_python:
                 x.weaken()
+        else:
+            x = _again(x)
         x.absence = absence
         marked.append(x)
     return unflatten(tree, marked)
@@ -75,10 +79,11 @@ def unmarked(value: Any) -> Any:
     are.
     """
     leaves, tree = flatten(value)
-    return unflatten(tree, [_without_mark(x) if type(x) is Tracer and x.absence is not None else x for x in leaves])
+    return unflatten(tree, [_again(x) if type(x) is Tracer and x.absence is not None else x for x in leaves])
 
 
-def _without_mark(x: Tracer) -> Tracer:
+def _again(x: Tracer) -> Tracer:
+    """The same number as another object, without a mark; an array is the one it is."""
     if not x.is_scalar:
         return x
     made = Tracer(x.interpreter, x.value, x.aval)

@@ -54,12 +54,15 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     if out is None:
         return handed_out(function, *inputs, **kwargs)
     check_dtypes(inputs)
-    where = kwargs.pop("where", True)
+    where = True if folds else kwargs.pop("where", True)
     if folds and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
         kwargs["dtype"] = _computed_in(out, inputs[:1], dtype_of_sum)
     result = function(*inputs, **kwargs)
     mask = OPERATORS.mask_of(where)
-    return _write_out(out, result if mask is None else FUNCTIONS[np.where](mask, result, out), casting=casting)
+    exact = method in ("reduce", "accumulate", "reduceat")
+    return _write_out(
+        out, result if mask is None else FUNCTIONS[np.where](mask, result, out), casting=casting, exact=exact
+    )
 
 
 def call_function(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -304,8 +307,8 @@ def _example(x: Any) -> Any:
     return one[0].item() if have.weak else one
 
 
-def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -> Any:
-    """The array given as out=, filled with a result; `function` is None for a ufunc.
+def _write_out(out: Any, result: Any, function: Any = None, casting: str = "", *, exact: bool = False) -> Any:
+    """The array given as out=, filled with a result; `function` is None for a ufunc.  exact: the result is not spread.
 
     Raises: DtypeError, ShapeError where NumPy does.
     """
@@ -329,7 +332,7 @@ def _write_out(out: Any, result: Any, function: Any = None, casting: str = "") -
         )
     shape = np.shape(result)
     if len(shape) > out.ndim or (
-        function is not None and function not in SPREADING and not _fits_exactly(shape, out.shape)
+        (exact or (function is not None and function not in SPREADING)) and not _fits_exactly(shape, out.shape)
     ):
         raise ShapeError(
             f"a result of shape {shape} does not go into out= of shape {out.shape}", location=user_location()

@@ -516,3 +516,33 @@ def test_short_loops_over_arrays_are_written_out(monkeypatch: pytest.MonkeyPatch
         np.testing.assert_allclose(jitted(argument), function(argument), rtol=1e-14)
         assert {e.primitive.name for e in jitted.lower(argument).jaxpr.equations} & {"loop", "while", "cond"} == kinds
         assert "left to Python" not in jitted.explain()
+
+
+def test_not_alone_is_a_decision():
+    def clean(x: Any) -> Any:
+        return not np.any(np.isnan(x))
+
+    def masked(x: Any) -> Any:
+        q = not (x > 5).any()
+        return np.where(q, x, 0)
+
+    for x in (np.array([1.0, 2.0]), np.array([np.nan, 7.0])):
+        assert tj.jit(clean)(x) is clean(x)
+        np.testing.assert_array_equal(tj.jit(masked)(x), masked(x))
+
+
+def test_vars_and_dir_of_an_object_do_not_see_variables():
+    class Model:
+        pass
+
+    model = Model()
+    model.n = 2  # type: ignore[attr-defined]
+
+    def f(x: Any) -> Any:
+        r = x * vars(model)["n"] + ("n" in dir(model))
+        if x[0] > 1:
+            return r
+        return -r
+
+    for x in (np.array([0.5]), np.array([2.0])):
+        np.testing.assert_array_equal(tj.jit(f)(x), f(x))

@@ -165,14 +165,10 @@ class Device(ABC):
         """Run a driver call.  Raises OutOfMemory or LaunchError where the driver reports one."""
         try:
             return action()
-        except (self.full, self.failed) as error:
-            raise self.named(error) from error
-
-    def named(self, error: Exception) -> OutOfMemory | LaunchError:
-        """What is raised for an exception of the driver."""
-        if isinstance(error, self.full):
-            return OutOfMemory(f"{self.name} has no memory left: {error}", peak=self.peak)
-        return LaunchError(f"{self.name} failed: {error}")
+        except self.full as error:
+            raise OutOfMemory(f"{self.name} has no memory left: {error}", peak=self.peak) from error
+        except self.failed as error:
+            raise LaunchError(f"{self.name} failed: {error}") from error
 
     # Code
 

@@ -63,11 +63,12 @@ class Straight:
         ready = self._ready.get(key)
         if ready is None:
             ready = self._prepared(key, memory, arrays)
-        try:
+
+        def enqueue() -> None:
             for launchable, prepared in ready:
                 launchable.again(prepared)
-        except (device.full, device.failed) as error:
-            raise device.named(error) from error
+
+        device.guard(enqueue)
         place = self.place
         return [
             arrays[n]

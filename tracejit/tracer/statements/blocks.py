@@ -34,6 +34,7 @@ __all__ = ["HELPERS", "rewritten_definition"]
 HELPERS = "statements@"
 """The variable that holds the `Statements`."""
 _SEES_LOCALS = frozenset({"locals", "vars", "exec", "eval", "dir"})
+_MAY_BE_TOLD = frozenset({"vars", "dir"})  # of what, and are not about variables then
 _NEW_ARGUMENTS: dict[str, Any] = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}
 _ITERATORS = frozenset({"range", "enumerate", "zip", "reversed"})
 
@@ -80,7 +81,12 @@ class _Calls(ast.NodeTransformer):
             parts, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith
         ):
             raise NotRewritten("a generator or coroutine")
-        if any(isinstance(n, ast.Name) and n.id in _SEES_LOCALS for n in own(parts)):
+        nodes = list(own(parts))
+        told = {id(n.func) for n in nodes if isinstance(n, ast.Call) and n.args}
+        if any(
+            isinstance(n, ast.Name) and n.id in _SEES_LOCALS and not (n.id in _MAY_BE_TOLD and id(n) in told)
+            for n in nodes
+        ):
             raise NotRewritten("it asks for its own variables")
         outer, may_end = self.function, self.may_end
         if isinstance(node, ast.Lambda):
