@@ -203,3 +203,58 @@ def test_random_expressions(seed: int, wide: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(expressions, "run", run)
     wrong = expressions.verdicts(made, Tally())
     assert not wrong, "\n".join(made.alone(*w) for w in wrong)
+
+
+def heat(u: Any) -> Any:
+    for _ in range(50):
+        u[1:-1] = 0.5 * (u[:-2] + u[2:])
+    return u
+
+
+def jacobi(u: Any) -> Any:
+    v = u.copy()
+    for _ in range(40):
+        v[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+        u, v = v, u
+    return u
+
+
+def newton(x: Any) -> Any:
+    k = 0
+    while np.abs(x * x - 2).max() > 1e-9:
+        x = 0.5 * (x + 2 / x)
+        k += 1
+    return x, k
+
+
+def recurrence(x: Any) -> Any:
+    a, b = x, x + 1
+    for _ in range(30):
+        a, b = b, (a + b) % 7
+    return a
+
+
+@pytest.mark.parametrize(
+    ("f", "shape", "most"),
+    [
+        (heat, (200,), 2),
+        (jacobi, (30, 40), 2),
+        (newton, (50,), 3),
+        (recurrence, (100,), 2),
+        (recurrence, (10, 12), 2),
+        (recurrence, (4, 5000), 31),  # too many elements to exchange by one thread
+    ],
+)
+def test_loops_of_small_steps_are_one_kernel(
+    f: Callable[..., Any], shape: tuple[int, ...], most: int, opencl_device: Any, monkeypatch: pytest.MonkeyPatch
+):
+    launches: list[int] = []
+    enqueue = opencl_device.enqueue
+    monkeypatch.setattr(opencl_device, "enqueue", lambda *a: (launches.append(a[1]), enqueue(*a)))
+    x = np.random.default_rng(3).random(shape) + 1
+    mine, theirs = x.copy(), x.copy()
+    found, want = tj.jit(f, backend="opencl")(mine), f(theirs)
+    for g, w in zip(found, want, strict=True) if isinstance(want, tuple) else [(found, want)]:
+        np.testing.assert_allclose(np.asarray(g), w, rtol=1e-12)
+    np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    assert len(launches) <= most

@@ -283,7 +283,7 @@ def test_what_methods_of_ufuncs_give_is_not_spread(text: str, shape: tuple[int, 
     f = eval(f"lambda x, b: {text}", {"np": np})
     x = np.arange(6.0).reshape(2, 3)
     for call in (f, tj.jit(f)):
-        with pytest.raises(ValueError, match="out|remapped"):
+        with pytest.raises(ValueError, match=r"out|remapped"):
             call(x, np.zeros(shape))
 
 

@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from tracejit.compiler.loop_kernels import Unsuitable, Writer, is_scalar, is_short, mentioned
-from tracejit.ir.extents import Dim, prod
+from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import (
     SERIAL,
     Alloc,
@@ -54,26 +54,33 @@ __all__ = ["absorb"]
 MOST_STATEMENTS = 1_500
 MOST_VECTOR_LOOPS = 6
 """Where an iteration does more, launches are not what it costs, and one large function is slow to make."""
+_COPIED = 1 << 12
 _ALONE = frozenset({"serial", "vector", "unroll"})
 _TAKEN = (Op, Load, Store, Alloc, Atomic, For, While, If)
 Made = Callable[[Kernel, Iterable[Kernel]], None]
 
 
-def absorb(program: Program, *, vectors: bool, made: Made, pick: Callable[[Kernel], Schedule]) -> Program:
+def absorb(
+    program: Program, *, vectors: bool, made: Made, pick: Callable[[Kernel], Schedule], launched: bool = False
+) -> Program:
     """The program with the loops that can be kernels as launches of these.
 
-    vectors: whether the target has them.  made: told of each new kernel, and of those that it is made of.
+    vectors: whether the target has them.  launched: each kernel is launched from Python, which takes as long as to copy
+    some thousand elements.  made: told of each new kernel, and of those that it is made of.
     """
     if not any(isinstance(s, CountedLoop | WhileLoop) for s in walk_steps(program.steps)):
         return program
-    passing = _Pass(program, vectors, made, pick)
+    passing = _Pass(program, vectors, launched, made, pick)
     steps = passing.block(program.steps)
     return program if steps is program.steps else evolve(program, steps=steps)
 
 
 class _Pass:
-    def __init__(self, program: Program, vectors: bool, made: Made, pick: Callable[[Kernel], Schedule]) -> None:
+    def __init__(
+        self, program: Program, vectors: bool, launched: bool, made: Made, pick: Callable[[Kernel], Schedule]
+    ) -> None:
         self.vectors = vectors
+        self.launched = launched
         self.made = made
         self.pick = pick
         self.numbers = itertools.count()
@@ -134,7 +141,8 @@ class _Pass:
                     size += sum(1 for _ in walk(s.kernel.body))
                     vectors += sum(isinstance(x, For) and x.axis.kind == "vector" for x in walk(s.kernel.body))
                 case Copy(target=a) | Swap(a=a):
-                    if not is_scalar(a) and not is_short(prod(a.shape)):
+                    count = prod(a.shape)
+                    if not (is_scalar(a) or is_short(count) or (self.may_copy(count) and a.layout == "C")):
                         return False
                     size += 4
                 case _:
@@ -142,6 +150,10 @@ class _Pass:
             if size > MOST_STATEMENTS or vectors > MOST_VECTOR_LOOPS:
                 return False
         return True
+
+    def may_copy(self, count: Extent) -> bool:
+        """Whether so many elements are copied sooner than a kernel is launched."""
+        return self.vectors and self.launched and isinstance(count, int) and count <= _COPIED
 
     def suitable(self, s: Launch) -> bool:
         known = self.suits.get(id(s.kernel))

@@ -238,32 +238,53 @@ class Writer:
         if is_scalar(s.target):
             self.scalars[s.target] = self.value(s.source)
             return
-        for index in _indices(s.target.shape):
+
+        def one(index: tuple[Operand, ...]) -> None:
             at = self.place(s.target, index)
             self.store(s.target, at, self.load(s.source, self.place(s.source, index)))
+
+        self.each(s.target.shape, one)
 
     def swap(self, s: Swap) -> None:
         if is_scalar(s.a):
             self.scalars[s.a], self.scalars[s.b] = self.value(s.b), self.value(s.a)
             return
-        for index in _indices(s.a.shape):
+
+        def one(index: tuple[Operand, ...]) -> None:
             i, j = self.place(s.a, index), self.place(s.b, index)
             a, b = self.load(s.a, i), self.load(s.b, j)
             self.store(s.a, i, b)
             self.store(s.b, j, a)
 
-    def place(self, b: ProgramBuffer, index: tuple[int, ...]) -> tuple[Operand, ...]:
-        """Where an element of a short array lies in the kernel's buffer."""
+        self.each(s.a.shape, one)
+
+    def each(self, shape: Sequence[Extent], run: Callable[[tuple[Operand, ...]], None]) -> None:
+        """What is done for each element, one after the other where they are few, else in loops."""
+        if is_short(prod(shape)):
+            for index in _indices(shape):
+                run(tuple(map(index_const, index)))
+            return
+        values = tuple([Value("i64") for _ in shape])
+        body, _ = self.nested(lambda: run(values))
+        for i, n in reversed(list(zip(values, shape, strict=True))):
+            body = (For(i, index_const(0), index_const(n), body),)
+        self.r.statements += body
+
+    def place(self, b: ProgramBuffer, index: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """Where an element of an array lies in the kernel's buffer."""
         shape = self.parameter(b).shape
         if len(shape) == len(b.shape) and all(map(_equal, shape, b.shape)):
-            return tuple(map(index_const, index))
+            return index
         if len(shape) != 1:
             _refuse()
-        flat = 0
+        flat: Operand = index_const(0)
         for i, n in zip(index, b.shape, strict=True):
             assert isinstance(n, int)
-            flat = flat * n + i
-        return (index_const(flat),)
+            if isinstance(i, Const) and isinstance(flat, Const):
+                flat = index_const(int(flat.value) * n + int(i.value))
+            else:
+                flat = self.r.op("add", self.r.op("mul", flat, index_const(n)), i)
+        return (flat,)
 
     def nested(self, run: Callable[[], None]) -> tuple[Block, dict[ProgramBuffer, Operand]]:
         """The statements of a block, and the scalars after it; those of this one stay as they are."""

@@ -110,7 +110,8 @@ def _absorb(program: Program, c: Compilation) -> Program:
     def pick(kernel: Kernel) -> Schedule:
         return default_schedule(kernel, c.target)
 
-    return absorb(program, vectors=bool(c.target.vector_bits), made=c.log.joined, pick=pick)
+    launched = c.backend.native_calls() is None
+    return absorb(program, vectors=bool(c.target.vector_bits), made=c.log.joined, pick=pick, launched=launched)
 
 
 def _donate(program: Program, c: Compilation) -> Program:
