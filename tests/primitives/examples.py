@@ -445,7 +445,7 @@ def _control_flow() -> dict[str, list[Example]]:
 
 
 def _decompositions() -> dict[str, list[Example]]:
-    floats = ("f8", "f4")
+    floats = ("f8", "f4", "c16", "c8")
     square, stack, wide, tall = (Matrix(s, low=-1.0, high=1.0) for s in ((3, 3), (2, 4, 4), (3, 4), (4, 3)))
 
     small = [Array(s, low=-0.5, high=0.5) for s in ((3, 3), (2, 4, 4))]

@@ -1,4 +1,5 @@
-"""Decompositions of matrices under JAX's names: in the dtype of the operand, float32 or float64, and without checks.
+"""Decompositions of matrices under JAX's names: in the dtype of the operand, of floating-point or complex numbers, and
+without checks.
 
 What has no answer (a matrix that is not positive definite, a singular one) gives NaN or infinities.
 """
@@ -17,6 +18,7 @@ from tracejit.lax.operands import array, aval, operands, reject
 from tracejit.lax.reflections import householder_product, ormqr
 from tracejit.primitives import lu as of_lu, matrix_loops as m, qr as of_qr, shape as p, spectral, triangular
 from tracejit.primitives.comparison import Eq
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import add, convert, mul, select
 from tracejit.primitives.reduction import reduce_sum
@@ -33,9 +35,9 @@ __all__ = [
 
 
 def _symmetric(x: ArrayLike) -> Result:
-    """The symmetric part of matrices."""
+    """The symmetric, or Hermitian, part of matrices."""
     triangular.check_matrices("symmetrize_input", aval(x))
-    return mul(add(x, m.swapped(x)), m.dtype_of(x).type(0.5))
+    return mul(add(x, m.adjoint(x)), m.dtype_of(x).type(0.5))
 
 
 def _refuse(name: str, **options: Any) -> None:
@@ -47,7 +49,7 @@ def _refuse(name: str, **options: Any) -> None:
 
 
 def cholesky(a: ArrayLike, *, symmetrize_input: bool = True) -> Result:
-    """The lower factor of symmetric positive definite matrices.   a: [.., n, n]
+    """The lower factor of symmetric, or Hermitian, positive definite matrices.   a: [.., n, n]
 
     Diagonal elements are NaN from the first column on where a is found not to be positive definite.  Without
     symmetrize_input the lower triangle alone is read.  Source: jax.lax.linalg.cholesky.
@@ -73,8 +75,8 @@ def triangular_solve(
 ) -> Result:
     """x with op(a) @ x == b, or x @ op(a) == b without left_side.   a: [.., n, n], b: matrices, or vectors
 
-    op: the transpose with transpose_a.  lower: which triangle of a counts.  unit_diagonal: its diagonal is taken for
-    ones.  Source: jax.lax.linalg.triangular_solve.
+    op: the transpose with transpose_a, conjugated with conjugate_a.  lower: which triangle of a counts.
+    unit_diagonal: its diagonal is taken for ones.  Source: jax.lax.linalg.triangular_solve.
 
     >>> import numpy as np, tracejit as tj
     >>> a, b = np.array([[2.0, 0.0], [1.0, 4.0]]), np.array([2.0, 9.0])
@@ -82,6 +84,8 @@ def triangular_solve(
     array([1., 2.])
     """
     x, right = operands("triangular_solve", a, b)
+    if conjugate_a:
+        x = conj(x)
     shape = aval(right).shape
     vectors = aval(right).ndim == aval(x).ndim - 1
     if vectors:
@@ -235,12 +239,12 @@ def eigh(
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
 ) -> tuple[Result, Result]:
-    """(eigenvectors, eigenvalues ascending) of symmetric matrices.   x: [.., n, n]   Source: jax.lax.linalg.eigh.
+    """(eigenvectors, eigenvalues ascending) of symmetric matrices, or Hermitian ones.   x: [.., n, n]
 
     Without symmetrize_input one triangle alone is read, the lower one unless lower is false.  sort_eigenvalues: they
     are in order in any case.  subset_by_index: (first, end) of those that are given; all are computed.
 
-    Raises: ShapeError for a subset that there is not.
+    Raises: ShapeError for a subset that there is not.   Source: jax.lax.linalg.eigh.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda x: tj.lax.linalg.eigh(x)[1])(np.array([[5.0, 0.0], [0.0, 1.0]]))

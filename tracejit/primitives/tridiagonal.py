@@ -11,6 +11,7 @@ from tracejit.ir.extents import Extent
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import And, Eq, Ge, Gt, Lt
+from tracejit.primitives.complex_numbers import conj, real
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.elementwise import add, div, mul, neg, select, sub
@@ -29,7 +30,8 @@ MOST_SWEEPS = 30
 
 
 def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
-    """(diagonal, elements beside it and a 0, rows of Q^T if wanted) of Q^T a Q, for a symmetric matrix.
+    """(diagonal, elements beside it and a 0, rows of Q^T if wanted) of Q^H a Q, for a symmetric matrix, or a Hermitian
+    one; these two are real.
 
     Source: Householder's reflections, each applied from both sides (Wilkinson 1960, "Householder's method for the
     solution of the algebraic eigenproblem").
@@ -44,12 +46,12 @@ def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
         part = slice_array(x, (j, j), (rest, rest))
         spread = broadcast_in_dim(tau, (rest,), ())
         turned = mul(dot_general(part, v, ((1,), (0,))), spread)
-        along = mul(mul(dot_general(turned, v, ((0,), (0,))), tau), dtype.type(0.5))
+        along = mul(mul(dot_general(conj(turned), v, ((0,), (0,))), tau), dtype.type(0.5))
         turned = sub(turned, mul(broadcast_in_dim(along, (rest,), ()), v))
         shape = (rest, rest)
         change = add(
-            mul(broadcast_in_dim(v, shape, (0,)), broadcast_in_dim(turned, shape, (1,))),
-            mul(broadcast_in_dim(turned, shape, (0,)), broadcast_in_dim(v, shape, (1,))),
+            mul(broadcast_in_dim(v, shape, (0,)), broadcast_in_dim(conj(turned), shape, (1,))),
+            mul(broadcast_in_dim(turned, shape, (0,)), broadcast_in_dim(conj(v), shape, (1,))),
         )
         x = m.put(x, sub(part, change), j, j)
         beside = update_slice(beside, reshape(beta, (1,)), (k,))
@@ -60,7 +62,7 @@ def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
     start = [a, zeros, zeros, *([m.zeros((n, n), dtype)] if vectors else [])]
     x, beside, scales, *kept = m.index_loop(n - 1, step, start)
     if not vectors:
-        return [m.diagonal_of(x), beside]
+        return [real(m.diagonal_of(x)), real(beside)]
 
     def formed(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
         (rows, scales), (q,) = consts, carries
@@ -69,7 +71,7 @@ def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
         return [reflected(q, m.row_of(rows, k, k + 1), tau, k + 1)]
 
     (q,) = m.index_loop(n - 1, formed, [m.eye_like(x)], [*kept, scales])
-    return [m.diagonal_of(x), beside, transpose(q, (1, 0))]
+    return [real(m.diagonal_of(x)), real(beside), transpose(q, (1, 0))]
 
 
 def diagonalized(diagonal: ArrayLike, beside: ArrayLike, rows: Sequence[ArrayLike]) -> list[Result]:
