@@ -26,9 +26,11 @@ from tracejit.primitives import (
     creation,
     cumulative,
     custom,
+    eigen,
     elementwise,
     float_parts,
     fourier,
+    hessenberg,
     hypergeometric,
     implicit,
     indexing,
@@ -36,17 +38,21 @@ from tracejit.primitives import (
     integrals,
     lu,
     matrix_exponential,
+    matrix_root,
     qr,
     radix,
     random,
     reduction,
+    schur,
     shape,
     slicing,
     sorting,
     special,
     spectral,
+    sylvester,
     transcendental,
     triangular,
+    tridiagonal,
     while_loop,
     windows,
 )
@@ -125,6 +131,7 @@ class Example:
     dtypes: tuple[str, ...] = NUMBERS
     close: str = "equal"
     ulp: int = 5
+    units: int = 32  # of rounding, by which sums in another order may differ
     edges: bool = False  # whether the elementwise extremes (infinities, NaN, the least integer) are tried as well
     step: float = 1e-6  # of central differences
     # how far derivatives may be from central differences, and inner products from each other (at most 1e-10)
@@ -453,6 +460,9 @@ def _decompositions() -> dict[str, list[Example]]:
     def all_of(primitives: Sequence[Primitive], *operands: Array) -> list[Example]:
         return [Example(p, (x,), floats, "sum", near=2e-6) for p in primitives for x in operands]
 
+    def iterated(primitives: Sequence[Primitive], *operands: Array) -> list[Example]:
+        return [evolve(e, units=1000) for e in all_of(primitives, *operands)]
+
     return {
         "triangular_solve": [
             Example(triangular.TriangularSolve(lower, transposed, lower is transposed), operands, floats, "sum")
@@ -464,6 +474,18 @@ def _decompositions() -> dict[str, list[Example]]:
         "expm": all_of([matrix_exponential.Expm()], *small),
         "expm_frechet": [Example(matrix_exponential.ExpmFrechet(), (x, x), floats, "sum", near=2e-6) for x in small],
         "qr": [*all_of([qr.QR()], stack, wide, tall), *all_of([qr.QR(True)], wide)],
+        "hessenberg": iterated([hessenberg.Hessenberg()], stack, square),
+        "schur": iterated([schur.Schur()], stack, square),
+        "eig": [*iterated([eigen.Eig()], stack), *iterated([eigen.Eig(False)], square)],
+        "tridiagonal": [
+            *iterated([tridiagonal.Tridiagonal()], stack),
+            *iterated([tridiagonal.Tridiagonal(False)], square),
+        ],
+        "sqrtm": iterated([matrix_root.Sqrtm()], stack),
+        "sylvester": [
+            Example(sylvester.Sylvester(), x, floats, "sum", units=1000, near=2e-6)
+            for x in ((square, Matrix((2, 2)), Array((3, 2))), (stack, stack, stack))
+        ],
         "eigh": [*all_of([spectral.Eigh()], stack), *all_of([spectral.Eigh(False, False)], square)],
         "svd": [*all_of([spectral.SVD()], stack, wide, tall), *all_of([spectral.SVD(vectors=False)], tall)],
     }
@@ -606,6 +628,7 @@ def _random() -> dict[str, list[Example]]:
 
 
 CONSTANT = {
+    "hessenberg": {0}, "schur": {0}, "tridiagonal": {0},
     "butterflies": {1}, "fft": {1},
     "expn": {0}, "hyp1f1": {0, 1}, "hyp2f1": {0, 1, 2},
     "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1},
@@ -671,6 +694,7 @@ FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""
 
 WITH_ITS_OWN_DERIVATIVE = frozenset({
-    "checkpoint", "custom_jvp", "custom_vjp", "implicit", "random_gamma", "reduce_precision", "stop_gradient"
+    "checkpoint", "custom_jvp", "custom_vjp", "hessenberg", "implicit", "random_gamma", "reduce_precision", "schur",
+    "stop_gradient", "tridiagonal",
 })  # fmt: skip
 """Primitives whose derivative is another than that of what they compute."""

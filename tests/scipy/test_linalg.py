@@ -278,7 +278,7 @@ def test_results_can_be_changed_in_place():
 
 def test_a_known_matrix_is_scipys_own_business():
     """What no argument decides is a constant of the program."""
-    f = tj.jit(lambda x: scipy_linalg.schur(np.eye(2))[0] * x)
+    f = tj.jit(lambda x: scipy_linalg.ldl(np.eye(2))[0] * x)
     agree(f(2.0), np.eye(2) * 2.0)
 
 
@@ -286,7 +286,7 @@ def test_what_is_not_supported_is_refused_by_name():
     band = np.ones((1, 3)) + 1j
     with pytest.raises(DtypeError, match=r"scipy\.linalg\.solve_banded computes with real numbers here, not with c128"):
         tj.jit(lambda a: scipy_linalg.solve_banded((0, 0), a, np.ones(3)))(band)
-    for name in ("sqrtm", "logm", "eig", "schur", "hessenberg", "ldl", "signm"):
+    for name in ("logm", "funm", "ldl", "signm"):
         with pytest.raises(UnsupportedError, match=rf"scipy\.linalg\.{name} is not supported in traced code; \w+"):
             tj.jit(lambda a, name=name: getattr(scipy_linalg, name)(a))(GENERAL)
         with pytest.raises(AttributeError, match=f"has no attribute '{name}': "):

@@ -16,7 +16,17 @@ from tracejit.ir.extents import Extent, is_empty
 from tracejit.lax.banded import tridiagonal_solve
 from tracejit.lax.operands import array, aval, operands, reject
 from tracejit.lax.reflections import householder_product, ormqr
-from tracejit.primitives import lu as of_lu, matrix_loops as m, qr as of_qr, shape as p, spectral, triangular
+from tracejit.primitives import (
+    eigen,
+    lu as of_lu,
+    matrix_loops as m,
+    qr as of_qr,
+    schur as of_schur,
+    shape as p,
+    spectral,
+    triangular,
+    tridiagonal as of_tridiagonal,
+)
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.creation import iota
@@ -29,8 +39,8 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
 
 __all__ = [
-    "SvdAlgorithm", "cholesky", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr", "svd",
-    "symmetric_product", "triangular_solve", "tridiagonal_solve",
+    "SvdAlgorithm", "cholesky", "eig", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr",
+    "schur", "svd", "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip
 
 
@@ -262,6 +272,63 @@ def eigh(
     return p.slice_array(v, (*none, 0, first), (*lead, n, end - first)), p.slice_array(
         w, (*none, first), (*lead, end - first)
     )
+
+
+def eig(
+    x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True
+) -> list[Result]:
+    """[eigenvalues, eigenvectors of the left side, of the right side] of square matrices, all complex.   x: [.., n, n]
+
+    u^H @ x == w * u^H and x @ v == v * w; vectors, of length 1, are there as far as they are asked for.
+    Source: jax.lax.linalg.eig.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: tj.lax.linalg.eig(x)[0])(np.array([[0.0, 2.0], [-2.0, 0.0]]))
+    array([0.+2.j, 0.-2.j])
+    """
+    y = array(x)
+    if not compute_left_eigenvectors and not compute_right_eigenvectors:
+        return [bind(eigen.Eig(False), y)[0]]
+    w, v = eigen.eig(y)
+    left = [eigen.left_vectors(v)] if compute_left_eigenvectors else []
+    return [w, *left, *([v] if compute_right_eigenvectors else [])]
+
+
+def schur(
+    x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Any = None
+) -> list[Result]:
+    """[T, Z] with x == Z @ T @ Z^H, unitary Z and a triangle T, or T alone without compute_schur_vectors.
+    x: [.., n, n]
+
+    Of real matrices both are real, and pairs of complex eigenvalues are blocks of two rows on T's diagonal.
+
+    Raises: UnsupportedError for sort_eig_vals and select_callable, and for derivatives.
+    Source: jax.lax.linalg.schur.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: tj.lax.linalg.schur(x)[0])(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    array([[1., 2.],
+           [0., 3.]])
+    """
+    _refuse("schur", sort_eig_vals=sort_eig_vals, select_callable=select_callable)
+    return list(bind(of_schur.Schur(compute_schur_vectors), array(x)))
+
+
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Result, Result, Result, Result]:
+    """(packed, d, e, taus): the tridiagonal form of symmetric, or Hermitian, matrices, of which one triangle is read.
+    a: [.., n, n] -> [.., n, n], real[.., n], real[.., n-1], [.., n-1]
+
+    d is its diagonal and e lies beside it; in packed these are in their places, and in the rest of that triangle the
+    vectors of the reflections 1 - tau v v^H, without their ones, by which it is made.
+
+    Raises: UnsupportedError for derivatives.   Source: jax.lax.linalg.tridiagonal.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: tj.lax.linalg.tridiagonal(a)[2])(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    array([2.])
+    """
+    packed, d, e, taus = bind(of_tridiagonal.Tridiagonal(lower), array(a))
+    return packed, d, e, taus
 
 
 def __getattr__(name: str) -> Any:

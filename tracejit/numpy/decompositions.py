@@ -17,6 +17,7 @@ from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, broadcast_shapes, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives import (
+    eigen,
     lu as lu_primitive,
     matrix_loops as m,
     qr as qr_primitive,
@@ -25,7 +26,7 @@ from tracejit.primitives import (
     triangular,
 )
 from tracejit.primitives.creation import extent_value, iota
-from tracejit.support.dtypes import real_dtype, short_name
+from tracejit.support.dtypes import complex_dtype, real_dtype, short_name
 from tracejit.support.errors import DtypeError, LinearAlgebraError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -37,7 +38,7 @@ from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "cholesky", "cond_of_singular_values", "det", "eigh", "eigvalsh", "fails_where", "inv", "lstsq",
+    "cholesky", "cond_of_singular_values", "det", "eig", "eigh", "eigvals", "eigvalsh", "fails_where", "inv", "lstsq",
     "matrix_rank", "pinv", "qr", "singular_values", "slogdet", "solve", "svd", "svdvals", "tensorinv", "tensorsolve",
     "unchecked_inverse",
 ]  # fmt: skip
@@ -45,6 +46,7 @@ __all__ = [
 SINGULAR = Reason(LinearAlgebraError, "Singular matrix")
 NOT_DEFINITE = Reason(LinearAlgebraError, "Matrix is not positive definite")
 NO_SVD = Reason(LinearAlgebraError, "SVD did not converge")
+NOT_FINITE = Reason(LinearAlgebraError, "Array must not contain infs or NaNs")
 NO_LEAST_SQUARES = Reason(LinearAlgebraError, "SVD did not converge in Linear Least Squares")
 
 _WIDE, _WIDE_COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
@@ -365,6 +367,45 @@ def _all_finite(x: ArrayLike, lower: bool) -> Result:
     return r.all(u.logical_or(unread, u.isfinite(x)), axis=(-2, -1))
 
 
+def _for_eigenvalues(a: ArrayLike) -> tuple[Result, np.dtype[Any]]:
+    """Square matrices, and the dtype of their eigenvalues; the program fails if an element is infinite or NaN."""
+    x, dtype = _matrices(a, square=True)
+    fails_where(u.logical_not(r.all(u.isfinite(x))), NOT_FINITE)
+    return x, complex_dtype(dtype)
+
+
+def eig(a: ArrayLike) -> Any:
+    """EigResult(eigenvalues, eigenvectors) of square matrices, both complex in any case, as in JAX.
+    a: [.., n, n] -> complex[.., n], complex[.., n, n]
+
+    Eigenvectors are of length 1, with their element of greatest magnitude positive.  Those of eigenvalues that are
+    equal have no derivative.
+
+    Raises: LinAlgError for what is not finite, when the program has run.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: np.linalg.eig(a).eigenvalues)(np.array([[0.0, 2.0], [-2.0, 0.0]]))
+    array([0.+2.j, 0.-2.j])
+    """
+    x, dtype = _for_eigenvalues(a)
+    w, v = eigen.eig(x)
+    return _named("eig")(to_dtype(w, dtype), to_dtype(v, dtype))
+
+
+def eigvals(a: ArrayLike) -> Result:
+    """The eigenvalues of square matrices, complex in any case, as in JAX.   a: [.., n, n] -> complex[.., n]
+
+    Raises: LinAlgError for what is not finite, when the program has run.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: np.linalg.eigvals(a))(np.array([[0.0, 2.0], [-2.0, 0.0]]))
+    array([0.+2.j, 0.-2.j])
+    """
+    x, dtype = _for_eigenvalues(a)
+    (w,) = bind(eigen.Eig(False), x)
+    return to_dtype(w, dtype)
+
+
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """SVDResult(U, S, Vh) with a == U @ diag(S) @ Vh and S descending; only S without compute_uv.   a: [.., m, n]
 
@@ -532,7 +573,8 @@ def cond_of_singular_values(x: ArrayLike, least_first: bool) -> Result:
 
 
 FUNCTIONS.update({
-    np.linalg.cholesky: cholesky, np.linalg.det: det, np.linalg.eigh: eigh, np.linalg.eigvalsh: eigvalsh,
+    np.linalg.cholesky: cholesky, np.linalg.det: det, np.linalg.eig: eig, np.linalg.eigh: eigh,
+    np.linalg.eigvals: eigvals, np.linalg.eigvalsh: eigvalsh,
     np.linalg.inv: inv, np.linalg.lstsq: lstsq, np.linalg.matrix_rank: matrix_rank, np.linalg.pinv: pinv,
     np.linalg.qr: qr, np.linalg.slogdet: slogdet, np.linalg.solve: solve, np.linalg.svd: svd,
     np.linalg.svdvals: svdvals, np.linalg.tensorinv: tensorinv, np.linalg.tensorsolve: tensorsolve,

@@ -33,7 +33,7 @@ from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
-__all__ = ["SVD", "Eigh", "eigh", "svd"]
+__all__ = ["SVD", "Eigh", "eigh", "inverse_gaps", "signs_of", "svd"]
 
 MOST_SWEEPS = 40
 """Sweeps over all pairs; some 6 to 10 are needed, and convergence is quadratic at the end."""
@@ -105,7 +105,7 @@ class Eigh(Primitive):
         w, v = np.linalg.eigh(a, "L" if self.lower_triangle else "U")
         if not self.vectors:
             return [w]
-        return [w, v * _signs(np.swapaxes(v, -1, -2))[..., None, :]]
+        return [w, v * signs_of(np.swapaxes(v, -1, -2))[..., None, :]]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         def one(a: ArrayLike) -> Sequence[Result]:
@@ -143,7 +143,7 @@ class Eigh(Primitive):
         dw = real(m.diagonal_of(c))
         if not self.vectors:
             return list(bind(self, a)), [dw]
-        dv = m.product(v, mul(m.like(_inverse_gaps(w), c), c))
+        dv = m.product(v, mul(m.like(inverse_gaps(w), c), c))
         if m.is_complex(a):
             dv = sub(dv, m.scaled_columns(v, m.without_turns(m.swapped(v), m.swapped(dv))))
         return [w, v], [dw, dv]
@@ -155,7 +155,7 @@ class Eigh(Primitive):
         return outs, (0,) * len(outs)
 
 
-def _inverse_gaps(w: ArrayLike) -> Result:
+def inverse_gaps(w: ArrayLike) -> Result:
     """1 / (w_j - w_i), 0 on the diagonal."""
     *lead, n = shape_of(w)
     wide, rank = (*lead, n, n), len(lead) + 2
@@ -166,7 +166,7 @@ def _inverse_gaps(w: ArrayLike) -> Result:
     return div(sub(broadcast_in_dim(m.dtype_of(w).type(1), wide, ()), eye), add(sub(other, mine), eye))
 
 
-def _signs(rows: Any) -> Any:
+def signs_of(rows: Any) -> Any:
     """What `upright_rows` gives, of NumPy arrays."""
     if not rows.shape[-1]:
         return np.zeros(rows.shape[:-1], rows.dtype)
@@ -218,7 +218,7 @@ class SVD(Primitive):
         q, r = np.linalg.qr(a, "complete" if self.full else "reduced")
         n = a.shape[-1]
         u, s, vt = np.linalg.svd(r[..., :n, :])
-        signs = _signs(vt)
+        signs = signs_of(vt)
         u, vt = u * signs[..., None, :].conj(), vt * signs[..., None]
         return [np.concatenate([q[..., :n] @ u, q[..., n:]], -1), s, vt]
 
@@ -323,7 +323,7 @@ class SVD(Primitive):
         ds = real(m.diagonal_of(c))
         if not self.vectors:
             return list(bind(self, a)), [ds]
-        gaps = m.like(_inverse_gaps(mul(s, s)), c)
+        gaps = m.like(inverse_gaps(mul(s, s)), c)
         cs, sc = m.scaled_columns(c, s), m.scaled_rows(c, s)
         du = m.product(u, mul(gaps, add(cs, m.adjoint(cs))))
         dv = m.product(m.adjoint(vt), mul(gaps, add(sc, m.adjoint(sc))))

@@ -1,4 +1,4 @@
-"""Functions of matrices: the exponential and what is made of it."""
+"""Functions of matrices: the exponential and what is made of it, and the square root."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from tracejit.ir.extents import is_one
 from tracejit.numpy import joining, ufuncs as u
 from tracejit.numpy.axes import reject
 from tracejit.numpy.promotion import aval, to_dtype
-from tracejit.primitives import matrix_exponential as of_exp, matrix_loops as m, shape as p
-from tracejit.scipy.linalg.operands import double_dtype, fails, inexact_dtype, is_empty, is_square, numbers, together
+from tracejit.primitives import matrix_exponential as of_exp, matrix_loops as m, matrix_root as of_root, shape as p
+from tracejit.scipy.linalg.operands import (
+    double_dtype,
+    fails,
+    inexact_dtype,
+    is_empty,
+    is_square,
+    numbers,
+    refuse_options,
+    together,
+)
 from tracejit.scipy.linalg.systems import solve
 from tracejit.support.typing import ArrayLike, Result
 
-__all__ = ["coshm", "cosm", "expm", "expm_frechet", "sinhm", "sinm", "tanhm", "tanm"]
+__all__ = ["coshm", "cosm", "expm", "expm_frechet", "sinhm", "sinm", "sqrtm", "tanhm", "tanm"]
 
 
 def _squares(name: str, x: ArrayLike) -> Result:
@@ -179,3 +188,21 @@ def tanm(A: ArrayLike) -> Result:
     """
     cosine, sine = _turned("tanm", A)
     return cosine if is_empty(cosine) else solve(cosine, sine, check_finite=False)
+
+
+# -- the square root ---------------------------------------------------------------------------------------------------
+def sqrtm(A: ArrayLike, disp: Any = None, blocksize: Any = None) -> Result:
+    """The principal square roots of square matrices, complex in any case.   A: [.., n, n]
+
+    Its derivative is there where A is not singular.  blocksize: changes nothing.
+
+    Raises: LinAlgError for other shapes, UnsupportedError for disp.
+    Source: SciPy's scipy.linalg.sqrtm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.sqrtm(np.array([[4.0, 1.0], [0.0, 4.0]])).real
+    Array([[2.  , 0.25],
+           [0.  , 2.  ]], dtype=float64)
+    """
+    refuse_options("sqrtm", disp=(disp is False, "leave it out"))
+    return of_root.sqrtm(_squares("sqrtm", A))

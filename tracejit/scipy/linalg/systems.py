@@ -12,7 +12,7 @@ from tracejit.numpy import decompositions as d, norms, reductions as r, shaping,
 from tracejit.numpy.axes import reject
 from tracejit.numpy.decompositions import fails_where
 from tracejit.numpy.promotion import aval, to_dtype
-from tracejit.primitives import lu as of_lu, matrix_loops as m, shape as p, triangular
+from tracejit.primitives import lu as of_lu, matrix_loops as m, shape as p, sylvester as of_sylvester, triangular
 from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.creation import iota
 from tracejit.scipy.linalg.banded import tridiagonal_solution
@@ -39,7 +39,7 @@ from tracejit.tracer.failures import Reason
 
 __all__ = [
     "cho_factor", "cho_solve", "cholesky", "det", "inv", "lu", "lu_factor", "lu_solve", "norm", "solve",
-    "solve_triangular",
+    "solve_sylvester", "solve_triangular",
 ]  # fmt: skip
 
 _ZERO_ON_DIAGONAL = Reason(LinearAlgebraError, "singular matrix: resolution failed at diagonal {}")
@@ -471,3 +471,31 @@ def norm(
     """
     x = shaping.array_of(a)
     return norms.norm(finite(x) if check_finite else x, ord, axis, keepdims)
+
+
+# -- Sylvester's equation ----------------------------------------------------------------------------------------------
+def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Result:
+    """x with a @ x + x @ b == q, by Schur's forms of a and b.   a: [.., m, m], b: [.., n, n], q: [.., m, n]
+
+    All are NaN where an eigenvalue of a is the opposite of one of b, to within tol.  method: JAX's "schur" or "eigen",
+    which are computed alike.
+
+    Raises: ShapeError for shapes that do not fit and other methods.
+    Source: SciPy's scipy.linalg.solve_sylvester, and JAX's.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.solve_sylvester(2.0 * np.eye(2), np.eye(2), np.array([[3.0, 6.0], [0.0, 9.0]]))
+    Array([[1., 2.],
+           [0., 3.]], dtype=float64)
+    """
+    if method not in ("schur", "eigen"):
+        raise reject(f"solve_sylvester: method is 'schur' or 'eigen', not {method!r}")
+    given = [numbers("solve_sylvester", x, False) for x in (a, b, q)]
+    for x in given[:2]:
+        square(x, "expected square matrix")
+    if aval(given[2]).ndim < 2 or not same_rows(given[0], given[2]) or not same_rows(given[1], given[2], -1):
+        shapes = ", ".join(str(aval(x).shape) for x in given)
+        raise reject(f"solve_sylvester: matrices of shapes {shapes} do not fit")
+    dtype = lapack_dtype(*given)
+    x, y, right = together(*[(to_dtype(x, dtype), 2) for x in given])
+    return of_sylvester.sylvester(x, y, right, float(tol))
