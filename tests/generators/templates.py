@@ -185,7 +185,7 @@ CALLS: dict[str, str] = {
     "nancumprod": "p np.nancumprod({a}, {ax})", "nancumsum": "s np.nancumsum({a}, {ax})", "nanmax": "z np.nanmax({a}); np.nanmax({a}, {ax})",
     "nanmean": "s np.nanmean({a}); np.nanmean({a}, {ax})", "nanmin": "z np.nanmin({a}, {ax})", "nanprod": "p np.nanprod({a}, {ax})",
     "nanstd": "q np.nanstd({a}, {ax})", "nansum": "s np.nansum({a}); np.nansum({a}, {ax}, keepdims=True)", "nanvar": "v np.nanvar({a}, {ax})",
-    "pad": "> np.pad({a}, 1); np.pad({a}, (2, 1), 'edge'); np.pad({a}, 1, 'reflect'); np.pad({a}, (1, 2), 'symmetric'); np.pad({a}, 2, 'wrap'); "
+    "pad": "> np.pad({a}, 1); np.pad({a}, (2, 1), 'edge'); np.pad({a}, 1, 'reflect'); np.pad({a}, (1, 2), 'symmetric'); np.pad({a}, 2, 'wrap'); np.pad({a}, (1, 2), 'reflect', reflect_type='odd'); "
     "np.pad({a}, 1, constant_values=3); np.pad({a}, (0, 1), 'constant')",
     "isposinf": "x np.isposinf({a})", "isneginf": "x np.isneginf({a})",
     "where": "x np.where({a} > {n}, {b}, {c}); np.where({a}, {b}, {c}); np.where({a} == {b}, {a}, {n}); np.where({a} < 2, {b}, 0)",

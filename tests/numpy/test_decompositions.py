@@ -367,3 +367,17 @@ def test_what_is_not_finite_has_no_eigenvalues():
     np.testing.assert_allclose(f(upper)[0], np.linalg.eigvalsh(upper))
     both = np.stack([np.eye(2), np.full((2, 2), np.nan)])
     np.testing.assert_array_equal(tj.jit(lambda a: np.linalg.eigvalsh(a))(both), [[1, 1], [np.nan, np.nan]])
+
+
+def test_gradients_of_the_cholesky_factor_are_symmetric():
+    a = matrices((3, 3))
+    a = a @ a.T + np.eye(3)
+
+    def loss(a: Any) -> Any:
+        return np.sum(np.sin(np.linalg.cholesky(a)))
+
+    found = tj.jit(tj.grad(loss))(a)
+    np.testing.assert_allclose(found, found.T)
+    t = matrices((3, 3), seed=1)
+    t, step = t + t.T, 1e-6
+    np.testing.assert_allclose(np.sum(found * t), (loss(a + step * t) - loss(a - step * t)) / (2 * step), rtol=1e-6)

@@ -469,7 +469,7 @@ def _decompositions() -> dict[str, list[Example]]:
             for lower, transposed in itertools.product((False, True), repeat=2)
             for operands in ((square, Array((3, 2))), (stack, Array((2, 4, 2))))[: 1 + lower]
         ],
-        "cholesky": all_of([triangular.Cholesky()], square, stack),
+        "cholesky": all_of([triangular.Cholesky()], square, stack),  # symmetrized: of symmetric matrices alone
         "lu": all_of([lu.LU()], stack, wide, tall),
         "expm": all_of([matrix_exponential.Expm()], *small),
         "expm_frechet": [Example(matrix_exponential.ExpmFrechet(), (x, x), floats, "sum", near=2e-6) for x in small],

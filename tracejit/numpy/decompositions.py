@@ -122,7 +122,7 @@ def _nothing(shape: Any) -> bool:
 def cholesky(a: ArrayLike, /, *, upper: bool = False) -> Result:
     """L with L @ L.T == a, or U with U.T @ U == a.   a: [.., n, n] symmetric, of which that triangle alone is read.
 
-    Of complex numbers a is Hermitian, and the transposes are conjugated.
+    Of complex numbers a is Hermitian, and the transposes are conjugated.  Gradients are symmetric, as JAX's.
 
     Raises: LinAlgError if a is not positive definite, when the program has run.
 
@@ -134,7 +134,7 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> Result:
     x, dtype = _matrices(a, square=True)
     if upper:
         x = m.adjoint(x)
-    out = bind(triangular.Cholesky(), x)
+    out = bind(triangular.Cholesky(True), x)
     shape = aval(x).shape
     if not _nothing(shape[-1:]):
         lost = r.any(u.isnan(m.diagonal_of(out)), -1)

@@ -15,7 +15,7 @@ from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.comparison import Gt
 from tracejit.primitives.complex_numbers import conj, imag, make_complex, real
 from tracejit.primitives.contraction import dot_general
-from tracejit.primitives.elementwise import div, mul, neg, select, sub
+from tracejit.primitives.elementwise import add, div, mul, neg, select, sub
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
 from tracejit.primitives.slicing import update_slice
 from tracejit.primitives.transcendental import Sqrt
@@ -187,10 +187,12 @@ class Cholesky(Primitive):
     a: [.., n, n] -> [.., n, n]
 
     What a has of imaginary parts on its diagonal does not count.  From the first column on where a is found not to be
-    positive definite, diagonal elements are NaN.
+    positive definite, diagonal elements are NaN.  symmetrized: derivatives are those of the function of the symmetric
+    part of a, which is the same where a is symmetric.
     """
 
     name = "cholesky"
+    symmetrized: bool = False
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         check_matrices(self.name, avals[0])
@@ -258,7 +260,9 @@ class Cholesky(Primitive):
         x = bind(self, a)
         if t is None:
             return x, None
-        inner = triangular_solve(x, m.mirrored(t), lower=True)
+        if self.symmetrized:
+            t = mul(add(t, m.adjoint(t)), broadcast_in_dim(m.dtype_of(t).type(0.5), shape_of(t), ()))
+        inner = triangular_solve(x, t if self.symmetrized else m.mirrored(t), lower=True)
         inner = m.adjoint(triangular_solve(x, m.adjoint(inner), lower=True))
         return x, m.product(x, half_of_diagonal(inner))
 
