@@ -473,6 +473,7 @@ def _decompositions() -> dict[str, list[Example]]:
         "lu": all_of([lu.LU()], stack, wide, tall),
         "expm": all_of([matrix_exponential.Expm()], *small),
         "expm_frechet": [Example(matrix_exponential.ExpmFrechet(), (x, x), floats, "sum", near=2e-6) for x in small],
+        "column_order": all_of([qr.ColumnOrder()], stack, wide, tall),
         "qr": [*all_of([qr.QR()], stack, wide, tall), *all_of([qr.QR(True)], wide)],
         "hessenberg": iterated([hessenberg.Hessenberg()], stack, square),
         "schur": iterated([schur.Schur()], stack, square),
@@ -681,9 +682,9 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "frexp_exponent", "gcd", "ge", "gt",
-    "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right",
-    "sort_key", "unit_float", "xor",
+    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "column_order", "eq", "extent", "frexp_exponent",
+    "gcd", "ge", "gt", "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left",
+    "shift_right", "sort_key", "unit_float", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no floating-point operands."""
 

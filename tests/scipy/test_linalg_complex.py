@@ -30,6 +30,10 @@ CALLS = [
     "polar(tall)", "polar(tall.T, 'left')", "orthogonal_procrustes(tall, 1j * tall[::-1])", "expm(stack)",
     "expm_frechet(a, h)", "cosm(a)", "tanm(a)", "sinhm(a)",
 ]  # fmt: skip
+CALLS += [
+    *[f"qr({x}, mode={mode!r}, pivoting=True)" for x in ("a", "tall", "tall.T") for mode in ("full", "economic", "r")],
+    "qr_multiply(tall, tall.T, pivoting=True)", "qr(tall.real, pivoting=True)", "qr(a[:, :0], pivoting=True)",
+]  # fmt: skip
 OF_ANY_PHASE = ["svd(tall)", "eigh(h)", "orth(tall)", "null_space(tall.T)"]
 
 
@@ -48,3 +52,15 @@ def test_functions_agree_with_scipy(call: str):
 @pytest.mark.parametrize("call", OF_ANY_PHASE)
 def test_vectors_agree_with_scipys_up_to_their_phase(call: str):
     check(call, False)
+
+
+def test_columns_in_order_have_derivatives():
+    def loss(a: Any) -> Any:
+        return np.sum(np.sin(scipy_linalg.qr(a, mode="economic", pivoting=True)[1]))
+
+    a, t, step = NAMES["tall"].real, matrix(5, 3).real, 1e-6
+    found, compiled = tj.jit(tj.grad(loss))(a), tj.jit(loss)
+    want = (compiled(a + step * t) - compiled(a - step * t)) / (2 * step)
+    np.testing.assert_allclose(np.sum(found * t), want, rtol=1e-6)
+    _, _, order = tj.vmap(lambda a: tj.lax.linalg.qr(a, pivoting=True))(NAMES["stack"])
+    np.testing.assert_array_equal(order[1], scipy_linalg.qr(NAMES["stack"][1], pivoting=True)[2])

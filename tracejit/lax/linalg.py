@@ -186,17 +186,18 @@ def symmetric_product(
     return add(out, mul(y, dtype.type(beta))) if beta else out
 
 
-def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Result, Result]:
+def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Result, ...]:
     """(Q, R) with a == Q @ R and orthonormal columns in Q.   a: [.., m, n]   Source: jax.lax.linalg.qr.
 
-    Raises: UnsupportedError for pivoting, and for derivatives of full matrices where m > n.
+    pivoting: a third result is the order of a's columns that Q @ R has, by LAPACK's pivots.
+
+    Raises: UnsupportedError for derivatives of full matrices where m > n.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: tj.lax.linalg.qr(a, full_matrices=False)[1])(np.array([[3.0], [4.0]]))
     array([[-5.]])
     """
-    _refuse("qr", pivoting=pivoting)
-    return of_qr.qr(array(a), full_matrices)
+    return of_qr.qr_of_ordered(array(a), full_matrices) if pivoting else of_qr.qr(array(a), full_matrices)
 
 
 class SvdAlgorithm(enum.Enum):

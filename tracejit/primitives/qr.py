@@ -12,14 +12,15 @@ from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
-from tracejit.primitives.comparison import And, Eq, Lt
+from tracejit.primitives.comparison import And, Eq, Ge, Lt
 from tracejit.primitives.complex_numbers import conj, imag, make_complex, real
 from tracejit.primitives.contraction import dot_general
+from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import add, div, mul, neg, select, sub
-from tracejit.primitives.lu import is_wide, shorter
-from tracejit.primitives.reduction import reduce_sum
+from tracejit.primitives.lu import is_wide, permuted_rows, shorter
+from tracejit.primitives.reduction import ArgMax, reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_array
-from tracejit.primitives.slicing import update_slice
+from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice, update_slice
 from tracejit.primitives.transcendental import Sqrt
 from tracejit.primitives.triangular import check_matrices, triangular_solve
 from tracejit.support.errors import UnsupportedError
@@ -29,7 +30,7 @@ from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
-__all__ = ["QR", "qr", "reflected", "reflector"]
+__all__ = ["QR", "ColumnOrder", "qr", "qr_of_ordered", "reflected", "reflector"]
 
 
 @frozen(eq=False)
@@ -183,3 +184,74 @@ def qr(a: ArrayLike, complete: bool = False) -> tuple[Result, Result]:
     """Q and R."""
     q, r = bind(QR(complete), a)
     return q, r
+
+
+@frozen(eq=False)
+class ColumnOrder(Primitive):
+    """The order of columns in which each has the greatest part outside of the span of those before it.
+    a: [.., m, n] -> i32[.., n]
+
+    Source: the pivots of LAPACK's geqp3.
+    """
+
+    name = "column_order"
+
+    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
+        (a,) = avals
+        check_matrices(self.name, a, square=False)
+        return ShapedArray((*a.shape[:-2], a.shape[-1]), np.int32)
+
+    def impl(self, *args: ArrayLike) -> Result:
+        a = np.array(args[0])
+        *lead, rows, columns = a.shape
+        out = np.broadcast_to(np.arange(columns, dtype=np.int32), (*lead, columns)).copy()
+        for at in np.ndindex(*lead):
+            x, order = a[at], out[at]
+            for k in range(min(rows, columns)):
+                p = k + int(np.argmax(np.sum(np.abs(x[k:, k:]) ** 2, 0)))
+                x[:, [k, p]], order[[k, p]] = x[:, [p, k]], order[[p, k]]
+                size = np.linalg.norm(x[k:, k])
+                if size:
+                    unit = x[k:, k] / size
+                    # what is left of the others, in the rows that follow, has the lengths that a reflection would give
+                    turn = np.linalg.qr(unit[:, None], "complete").Q
+                    x[k:, k:] = turn.conj().T @ x[k:, k:]
+        return out
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        def one(a: ArrayLike) -> Sequence[Result]:
+            rows, columns = shape_of(a)
+            none = np.int64(0)
+
+            def step(k: Extent, i: ArrayLike, __: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+                x, order = carries
+                rest = slice_array(x, (k, 0), (rows - k, columns))
+                sizes = reduce_sum(m.squared(rest), (0,))
+                places = iota((columns,), 0, np.int64)
+                left = bind(Ge(), places, broadcast_in_dim(i, (columns,), ()))
+                sizes = select(left, sizes, broadcast_in_dim(m.dtype_of(sizes).type(-1), (columns,), ()))
+                p = bind(ArgMax(0), sizes)
+                mine, other = (dynamic_slice(x, (none, at), (rows, 1)) for at in (i, p))
+                x = dynamic_update_slice(dynamic_update_slice(x, mine, (none, p)), other, (none, i))
+                first, chosen = (dynamic_slice(order, (at,), (1,)) for at in (i, p))
+                order = dynamic_update_slice(dynamic_update_slice(order, first, (p,)), chosen, (i,))
+                v, tau, _ = reflector(m.column_of(x, k, k))
+                return [reflected(x, v, conj(tau), k), order]
+
+            start = [a, iota((columns,), 0, np.int32)]
+            return [m.index_loop(shorter(rows, columns), step, start)[1]]
+
+        return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Any]:
+        return bind(self, *primals), None
+
+    def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
+        return bind(self, move_to_front(args[0], dims[0])), 0
+
+
+def qr_of_ordered(a: ArrayLike, complete: bool = False) -> tuple[Result, Result, Result]:
+    """Q and R of the matrices with their columns in order, and this order."""
+    order = bind(ColumnOrder(), a)
+    q, r = qr(m.swapped(permuted_rows(m.swapped(a), order)), complete)
+    return q, r, order

@@ -43,8 +43,10 @@ def qr(
     """(Q, R) with a == Q @ R and orthonormal columns in Q.   a: [.., m, n]
 
     mode: "full" (Q is square), "economic" (Q has the lesser of m and n columns), or "r" for (R,) alone.
+    pivoting: a third result is an order of a's columns, i32[.., n], and Q @ R has them in this order: each with the
+    greatest part outside of the span of those before it.
 
-    Raises: UnsupportedError for mode "raw", pivoting, and for derivatives of mode "full" where m > n; ValueError for
+    Raises: UnsupportedError for mode "raw", and for derivatives of mode "full" where m > n; ValueError for
     what is not finite, when the program has run; ShapeError for another mode or rank.
     Source: SciPy's scipy.linalg.qr.
 
@@ -54,20 +56,19 @@ def qr(
     """
     if mode not in ("full", "qr", "r", "economic", "raw"):
         raise reject("Mode argument should be one of ['full', 'r', 'economic', 'raw']")
-    refuse_options("qr", pivoting=(pivoting, "leave it out, or use svd"))
     if mode == "raw":
         refuse_options("qr", mode=(mode, "use 'full', 'economic' or 'r'"))
     x = floats(numbers("qr", a, check_finite))
     if aval(x).ndim < 2:
         raise reject("expected a 2-D array")
     if mode != "r":
-        return of_qr.qr(x, mode != "economic")
-    rest = of_qr.qr(x)[1]
+        return of_qr.qr_of_ordered(x, mode != "economic") if pivoting else of_qr.qr(x, mode != "economic")
+    _, rest, *order = of_qr.qr_of_ordered(x) if pivoting else of_qr.qr(x)
     *lead, rows, columns = aval(x).shape
     if of_lu.is_wide(rows, columns) or same_extent(rows, columns):
-        return (rest,)
+        return (rest, *order)
     none = [0] * len(lead)
-    return (p.pad(rest, aval(x).dtype.type(0), [*none, 0, 0], [*none, rows - columns, 0]),)
+    return (p.pad(rest, aval(x).dtype.type(0), [*none, 0, 0], [*none, rows - columns, 0]), *order)
 
 
 def qr_multiply(
@@ -78,12 +79,12 @@ def qr_multiply(
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> tuple[Result, Result]:
+) -> tuple[Result, ...]:
     """(c @ Q, R), or (Q @ c, R) with mode "left", for the economic Q, R of a.   a: [.., m, n], c: matrices or a vector
 
-    conjugate: Q conjugated in its place.
+    conjugate: Q conjugated in its place.  pivoting: a third result, as in `qr`.
 
-    Raises: UnsupportedError for pivoting, ShapeError for another mode and shapes that do not fit.
+    Raises: ShapeError for another mode and shapes that do not fit.
     Source: SciPy's scipy.linalg.qr_multiply.
 
     >>> import numpy as np, tracejit as tj
@@ -92,17 +93,17 @@ def qr_multiply(
     """
     if mode not in ("left", "right"):
         raise reject(f"Mode argument can only be 'left' or 'right' but not '{mode}'")
-    refuse_options("qr_multiply", pivoting=(pivoting, "leave it out, or use svd"))
     x, y = numbers("qr_multiply", a, False), numbers("qr_multiply", c, False)
     dtype = lapack_dtype(x, y)
-    q, right = of_qr.qr(to_dtype(x, dtype))
+    x = to_dtype(x, dtype)
+    q, *others = of_qr.qr_of_ordered(x) if pivoting else of_qr.qr(x)
     y = to_dtype(y, dtype)
     n = aval(q).shape[-1 if mode == "left" else -2]
     if aval(y).shape[-1 if mode == "right" or aval(y).ndim == 1 else -2] != n:
         raise reject(f"Array shapes are not compatible for Q @ c operation: {aval(q).shape} vs {aval(y).shape}")
     if conjugate:
         q = conj(q)
-    return (linear.matmul(q, y) if mode == "left" else linear.matmul(y, q)), right
+    return (linear.matmul(q, y) if mode == "left" else linear.matmul(y, q)), *others
 
 
 # -- the polar decomposition -------------------------------------------------------------------------------------------
