@@ -228,7 +228,7 @@ def fiedler_companion(a: ArrayLike) -> Result:
     *lead, count = aval(x).shape
     n = static_int(count, "the number of coefficients") - 1
     if n < 1:
-        return m.zeros((*lead, 0), aval(x).dtype)
+        return m.zeros((*lead, 0, 0) if lead else (0,), aval(x).dtype)  # several are JAX's, which are matrices
     first = joining.part(x, len(lead), 0, 1)
     if n > 1:
         fails_where(u.equal(first, 0), _ZERO_LEADING)
