@@ -74,7 +74,7 @@ REFUSED = frozenset(
 )
 """Their shapes depend on data."""
 DECOMPOSITIONS = frozenset(
-    "cholesky cond det eigh eigvalsh inv lstsq matrix_rank pinv qr slogdet solve svd svdvals tensorinv tensorsolve".split()
+    "cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_rank pinv qr slogdet solve svd svdvals tensorinv tensorsolve".split()
 )
 """How exact they are depends on the matrix: `tests/numpy/test_decompositions.py` makes theirs."""
 ORDERS = frozenset(
@@ -185,7 +185,7 @@ CALLS: dict[str, str] = {
     "nancumprod": "p np.nancumprod({a}, {ax})", "nancumsum": "s np.nancumsum({a}, {ax})", "nanmax": "z np.nanmax({a}); np.nanmax({a}, {ax})",
     "nanmean": "s np.nanmean({a}); np.nanmean({a}, {ax})", "nanmin": "z np.nanmin({a}, {ax})", "nanprod": "p np.nanprod({a}, {ax})",
     "nanstd": "q np.nanstd({a}, {ax})", "nansum": "s np.nansum({a}); np.nansum({a}, {ax}, keepdims=True)", "nanvar": "v np.nanvar({a}, {ax})",
-    "pad": "> np.pad({a}, 1); np.pad({a}, (2, 1), 'edge'); np.pad({a}, 1, 'reflect'); np.pad({a}, (1, 2), 'symmetric'); np.pad({a}, 2, 'wrap'); "
+    "pad": "> np.pad({a}, 1); np.pad({a}, (2, 1), 'edge'); np.pad({a}, 1, 'reflect'); np.pad({a}, (1, 2), 'symmetric'); np.pad({a}, 2, 'wrap'); np.pad({a}, (1, 2), 'reflect', reflect_type='odd'); "
     "np.pad({a}, 1, constant_values=3); np.pad({a}, (0, 1), 'constant')",
     "isposinf": "x np.isposinf({a})", "isneginf": "x np.isneginf({a})",
     "where": "x np.where({a} > {n}, {b}, {c}); np.where({a}, {b}, {c}); np.where({a} == {b}, {a}, {n}); np.where({a} < 2, {b}, 0)",
@@ -208,6 +208,7 @@ CALLS: dict[str, str] = {
     "digitize": "x np.digitize({a}, [0, 1, 2.5]); np.digitize({a}, [3, 1, 0], right=True)",
     "interp": "i np.interp({a}, [0, 1, 3], [2, 4, 1]); np.interp({a}, np.arange(5), np.arange(5) * 2, left=-1)",
     "sort": "> np.sort({a}, kind='stable'); np.sort({a}, {ax}, 'stable'); np.sort({a}, None, 'stable')",
+    "sort_complex": "x np.sort_complex({a}); np.sort_complex({a} * 1j)",
     "argsort": "x np.argsort({a}, kind='stable'); {a}.argsort({ax}, 'stable')", "lexsort": "x np.lexsort(({a}, {b}), {ax})",
     "isin": "x np.isin({a}, [0, 1, 2]); np.isin({a}, {b}); np.isin({a}, {b}, invert=True)",
     "searchsorted": "x np.searchsorted([0, 1, 2, 4], {a}); np.searchsorted(np.arange(5), {a}, 'right')",

@@ -66,3 +66,9 @@ def test_running_logarithms_of_sums_have_derivatives():
     share = share / np.maximum(share.sum(1, keepdims=True), 1e-300)
     np.testing.assert_allclose(tj.jit(tj.jacrev(lambda x: lax.cumlogsumexp(x)))(x), share, rtol=1e-12)
     np.testing.assert_allclose(tj.jit(tj.jacfwd(lambda x: lax.cumlogsumexp(x)))(x), share, rtol=1e-12)
+
+
+def test_nan_is_zero_as_an_integer():
+    f = tj.jit(lambda x: tj.lax.convert_element_type(x, np.int32))
+    assert f(np.array([1.7, -2.5, np.nan])).tolist() == [1, -2, 0]
+    assert f(np.array([complex(np.nan, 1), 3 + 1j])).tolist() == [0, 3]

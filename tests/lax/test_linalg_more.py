@@ -105,7 +105,7 @@ def test_what_is_not_supported_is_refused():
         L.tridiagonal_solve(v, v, v, np.ones((3, 1)), perturb_singular=True)
     with pytest.raises(ShapeError, match=r"takes diagonals of one shape"):
         L.tridiagonal_solve(v, v, v[:2], np.ones((3, 1)))
-    with pytest.raises(DtypeError, match="computes in float32 or float64"):
+    with pytest.raises(DtypeError, match="computes in float32, float64 or complex"):
         L.tridiagonal_solve(*np.ones((3, 3), int), np.ones((3, 1), int))
     with pytest.raises(ShapeError, match="are no factors of the reflections"):
         L.householder_product(np.ones((3, 2)), v)

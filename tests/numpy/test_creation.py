@@ -26,7 +26,8 @@ def written(expression: str, *names: str) -> Any:
         "xp.arange(2, dtype=bool)", "xp.arange(1)", "xp.arange(3, 4)", "xp.arange(7, dtype=np.uint16)",
         "xp.linspace(0, 1)", "xp.linspace(0, 1, 7)", "xp.linspace(-3, 5, 11, endpoint=False)", "xp.linspace(2, 2, 3)",
         "xp.linspace(0, 1, 1)", "xp.linspace(0, 1, 0)", "xp.linspace(0, 10, 5, dtype=int)",
-        "xp.linspace(0, 1, 5, retstep=True)", "xp.linspace(0, -9, 4, dtype=int)",
+        "xp.linspace(0, 1, 5, retstep=True)",
+        "xp.linspace(0, 1, 1, retstep=True)[0]", "xp.linspace(0, -9, 4, dtype=int)",
         "xp.linspace(np.float32(0), np.float32(1), 5)", "xp.linspace([0, 1], [2, 5], 4)",
         "xp.linspace([0, 1], 3, 4, axis=1)", "xp.indices((2, 3))", "xp.indices((2, 3), sparse=True)",
         "xp.indices((3,), dtype=np.float32)", "xp.empty((2, 0))", "xp.array([[1, 2], [3, 4]])", "xp.array(3.5)",
@@ -244,3 +245,12 @@ def test_the_imaginary_part_of_real_arrays_cannot_be_written():
     for function in (f, tj.jit(f)):
         with pytest.raises(ValueError, match=r"read-only|np\.imag is a view for reading"):
             function(np.arange(3.0))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_the_step_of_too_few_numbers_is_one_nan(count: int):
+    f = lambda a: np.linspace(a, a + 1j, count, retstep=True)  # noqa: E731
+    (got, step), (want, other) = tj.jit(f)(np.ones((2, 2))), f(np.ones((2, 2)))
+    np.testing.assert_array_equal(got, want)
+    assert np.isnan(step)
+    assert type(step) is type(other)

@@ -8,7 +8,7 @@ import pytest
 import tracejit as tj
 from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
 
-MODES = ["constant", "edge", "linear_ramp", "maximum", "mean", "minimum", "reflect", "symmetric", "wrap"]
+MODES = ["constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap"]
 
 
 def padded(width: Any, mode: str, **kwargs: Any) -> Any:
@@ -38,7 +38,9 @@ def test_borders_of_one_need_no_extents(agree: Any, numbers: Any, mode: str):
         (((1, 2), (3, 4)), {"constant_values": ((1, 2), (3, 4))}), (1, {"mode": "linear_ramp", "end_values": (1, -2)}),
         (2, {"mode": "mean", "stat_length": 2}), (1, {"mode": "maximum", "stat_length": ((1, 2), (3, 9))}), ((2,), {}),
         ([[1], [2]], {}), (np.array([[1, 2], [0, 1]]), {"mode": "edge"}), (0, {}), (1, {"constant_values": 2.7}),
-        (1, {"constant_values": np.nan}),
+        (1, {"constant_values": np.nan}), (2, {"mode": "median", "stat_length": 2}),
+        (2, {"mode": "reflect", "reflect_type": "odd"}), ((3, 9), {"mode": "reflect", "reflect_type": "odd"}),
+        ((7, 2), {"mode": "symmetric", "reflect_type": "odd"}),
     ],
 )  # fmt: skip
 def test_options(agree: Any, numbers: Any, width: Any, kwargs: Any):
@@ -75,7 +77,7 @@ def test_widths_by_axis_from_a_dict():
     [
         ((-1,), ShapeError, "may not be negative"), ((1.5,), TracerError, "made of integers"),
         (((1, 2, 3),), ShapeError, "does not fit an array of rank 2"),
-        ((1, "median"), UnsupportedError, "supported are constant"),
+        ((1, "middle"), UnsupportedError, "supported are constant"),
         ((((1, 1), (1, 1), (1, 1)),), ShapeError, "does not fit"),
         ((1, lambda v: v), UnsupportedError, "not supported"),
     ],

@@ -215,3 +215,13 @@ def test_bad_places_of_partitions_are_refused():
         tj.jit(lambda x: np.partition(x, 1, kind="quicksort"))(x)
     with pytest.raises(ShapeError):
         tj.jit(lambda x: np.partition(x, 1, axis=1))(x)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i8", "f4", "f8", "c8", "c16", "?"])
+def test_sort_complex_gives_complex_numbers(dtype: str):
+    x = (np.random.default_rng(0).normal(size=(3, 5)) * 4).astype("f8").astype(dtype)
+    if dtype[0] == "c":
+        x = x + (1j * np.arange(5)).astype(dtype)
+    got, want = tj.jit(lambda x: np.sort_complex(x))(x), np.sort_complex(x)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)

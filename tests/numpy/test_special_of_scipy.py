@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import DtypeError
+from tracejit.support.errors import DtypeError, UnsupportedError
 
 sp = pytest.importorskip("scipy.special")
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -159,3 +159,21 @@ def test_limits():
     x = np.array([1e14, 1e16, 1e20, 1e100, 1e300, np.inf])
     for got, want in zip(jit(sp.sici, x), sp.sici(x), strict=True):
         np.testing.assert_allclose(got, want, 1e-9)
+
+
+def test_spherical_harmonics_agree_with_scipys():
+    scipy_special = pytest.importorskip("scipy.special")
+    n, m = np.array([0, 1, 2, 3, 4, 5, 8, 8, 1]), np.array([0, -1, 2, -3, 1, 0, -8, 5, 2])
+    theta, phi = np.linspace(0.1, 3.0, 9), np.linspace(-4.0, 5.0, 9)
+    f = tj.scipy.special.sph_harm_y
+    want = scipy_special.sph_harm_y(n, m, theta, phi)
+    np.testing.assert_allclose(f(n, m, theta, phi), want, atol=1e-14)
+    compiled = tj.jit(lambda *xs: f(*xs, n_max=8))
+    for k in (9, 5, 1):
+        np.testing.assert_allclose(compiled(n[:k], m[:k], theta[:k], phi[:k]), want[:k], atol=1e-14)
+    assert f(1, 1, np.float32(0.5), np.float32(1)).dtype == np.complex64
+    g, step = tj.jit(tj.grad(lambda t: np.sum(f(n, m, t, phi).real)))(theta), 1e-6
+    moved = [scipy_special.sph_harm_y(n, m, theta + h, phi).real for h in (step, -step)]
+    np.testing.assert_allclose(g, (moved[0] - moved[1]) / (2 * step), atol=1e-8)
+    with pytest.raises(UnsupportedError, match="need n_max="):
+        tj.jit(lambda n: f(n, 0, 0.5, 0.5))(n)

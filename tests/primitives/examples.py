@@ -26,9 +26,11 @@ from tracejit.primitives import (
     creation,
     cumulative,
     custom,
+    eigen,
     elementwise,
     float_parts,
     fourier,
+    hessenberg,
     hypergeometric,
     implicit,
     indexing,
@@ -36,17 +38,21 @@ from tracejit.primitives import (
     integrals,
     lu,
     matrix_exponential,
+    matrix_root,
     qr,
     radix,
     random,
     reduction,
+    schur,
     shape,
     slicing,
     sorting,
     special,
     spectral,
+    sylvester,
     transcendental,
     triangular,
+    tridiagonal,
     while_loop,
     windows,
 )
@@ -125,6 +131,7 @@ class Example:
     dtypes: tuple[str, ...] = NUMBERS
     close: str = "equal"
     ulp: int = 5
+    units: int = 32  # of rounding, by which sums in another order may differ
     edges: bool = False  # whether the elementwise extremes (infinities, NaN, the least integer) are tried as well
     step: float = 1e-6  # of central differences
     # how far derivatives may be from central differences, and inner products from each other (at most 1e-10)
@@ -445,7 +452,7 @@ def _control_flow() -> dict[str, list[Example]]:
 
 
 def _decompositions() -> dict[str, list[Example]]:
-    floats = ("f8", "f4")
+    floats = ("f8", "f4", "c16", "c8")
     square, stack, wide, tall = (Matrix(s, low=-1.0, high=1.0) for s in ((3, 3), (2, 4, 4), (3, 4), (4, 3)))
 
     small = [Array(s, low=-0.5, high=0.5) for s in ((3, 3), (2, 4, 4))]
@@ -453,17 +460,33 @@ def _decompositions() -> dict[str, list[Example]]:
     def all_of(primitives: Sequence[Primitive], *operands: Array) -> list[Example]:
         return [Example(p, (x,), floats, "sum", near=2e-6) for p in primitives for x in operands]
 
+    def iterated(primitives: Sequence[Primitive], *operands: Array) -> list[Example]:
+        return [evolve(e, units=1000) for e in all_of(primitives, *operands)]
+
     return {
         "triangular_solve": [
             Example(triangular.TriangularSolve(lower, transposed, lower is transposed), operands, floats, "sum")
             for lower, transposed in itertools.product((False, True), repeat=2)
             for operands in ((square, Array((3, 2))), (stack, Array((2, 4, 2))))[: 1 + lower]
         ],
-        "cholesky": all_of([triangular.Cholesky()], square, stack),
+        "cholesky": all_of([triangular.Cholesky()], square, stack),  # symmetrized: of symmetric matrices alone
         "lu": all_of([lu.LU()], stack, wide, tall),
         "expm": all_of([matrix_exponential.Expm()], *small),
         "expm_frechet": [Example(matrix_exponential.ExpmFrechet(), (x, x), floats, "sum", near=2e-6) for x in small],
+        "column_order": all_of([qr.ColumnOrder()], stack, wide, tall),
         "qr": [*all_of([qr.QR()], stack, wide, tall), *all_of([qr.QR(True)], wide)],
+        "hessenberg": iterated([hessenberg.Hessenberg()], stack, square),
+        "schur": iterated([schur.Schur()], stack, square),
+        "eig": [*iterated([eigen.Eig()], stack), *iterated([eigen.Eig(False)], square)],
+        "tridiagonal": [
+            *iterated([tridiagonal.Tridiagonal()], stack),
+            *iterated([tridiagonal.Tridiagonal(False)], square),
+        ],
+        "sqrtm": iterated([matrix_root.Sqrtm()], stack),
+        "sylvester": [
+            Example(sylvester.Sylvester(), x, floats, "sum", units=1000, near=2e-6)
+            for x in ((square, Matrix((2, 2)), Array((3, 2))), (stack, stack, stack))
+        ],
         "eigh": [*all_of([spectral.Eigh()], stack), *all_of([spectral.Eigh(False, False)], square)],
         "svd": [*all_of([spectral.SVD()], stack, wide, tall), *all_of([spectral.SVD(vectors=False)], tall)],
     }
@@ -606,6 +629,7 @@ def _random() -> dict[str, list[Example]]:
 
 
 CONSTANT = {
+    "hessenberg": {0}, "schur": {0}, "tridiagonal": {0},
     "butterflies": {1}, "fft": {1},
     "expn": {0}, "hyp1f1": {0, 1}, "hyp2f1": {0, 1, 2},
     "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1},
@@ -658,9 +682,9 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "eq", "extent", "frexp_exponent", "gcd", "ge", "gt",
-    "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left", "shift_right",
-    "sort_key", "unit_float", "xor",
+    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "column_order", "eq", "extent", "frexp_exponent",
+    "gcd", "ge", "gt", "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left",
+    "shift_right", "sort_key", "unit_float", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no floating-point operands."""
 
@@ -671,6 +695,7 @@ FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""
 
 WITH_ITS_OWN_DERIVATIVE = frozenset({
-    "checkpoint", "custom_jvp", "custom_vjp", "implicit", "random_gamma", "reduce_precision", "stop_gradient"
+    "checkpoint", "custom_jvp", "custom_vjp", "hessenberg", "implicit", "random_gamma", "reduce_precision", "schur",
+    "stop_gradient", "tridiagonal",
 })  # fmt: skip
 """Primitives whose derivative is another than that of what they compute."""

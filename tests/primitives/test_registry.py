@@ -111,7 +111,7 @@ def check_equal(got: Any, want: np.ndarray[Any, Any], example: Example) -> None:
         if example.close == "ulp":
             allowed = example.ulp * np.spacing(np.maximum(np.abs(want), np.finfo(want.dtype).tiny))
         else:
-            allowed = 32 * unit * max(1.0, float(np.max(np.abs(want), initial=0.0)))
+            allowed = example.units * unit * max(1.0, float(np.max(np.abs(want), initial=0.0)))
         same = (got == want) | (np.isnan(got) & np.isnan(want))
         wrong = ~(same | (np.abs(got.astype(np.float64) - want.astype(np.float64)) <= allowed))
     assert not wrong.any(), f"{got[wrong][:3]} instead of {want[wrong][:3]}"
@@ -125,7 +125,7 @@ def example_is_complex(example: Example) -> bool:
 def check_complex(got: Any, want: np.ndarray[Any, Any], example: Example) -> None:
     """Within a few units in the last place of the number; of the greatest one where sums are in another order."""
     size = np.abs(want) if example.close != "sum" else np.maximum(np.abs(want), np.max(np.abs(want), initial=1.0))
-    unit = np.finfo(want.dtype).eps * (32 if example.close == "sum" else 8)
+    unit = np.finfo(want.dtype).eps * (example.units if example.close == "sum" else 8)
     with np.errstate(all="ignore"):
         near = np.abs(got - want) <= unit * size
     same = [(a == b) | (np.isnan(a) & np.isnan(b)) for a, b in ((got.real, want.real), (got.imag, want.imag))]
@@ -538,7 +538,7 @@ LINEAR = {
     "div", "dot_general", "dynamic_slice", "dynamic_update_slice", "collective", "expm_frechet", "gather", "implicit",
     "loop",
     "mul", "neg", "pad", "reduce_precision", "reduce_sum", "reshape", "scatter", "select",
-    "slice", "stop_gradient", "sub", "transpose", "triangular_solve", "update_slice",
+    "slice", "stop_gradient", "sub", "sylvester", "transpose", "triangular_solve", "update_slice",
     "butterflies", "complex", "conj", "conv_general_dilated", "fft", "imag", "real", "window_sum", "windows",
 }  # fmt: skip
 """Primitives that are linear in some operand: those a linear program may consist of."""

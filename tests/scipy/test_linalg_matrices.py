@@ -66,6 +66,8 @@ fiedler_companion(np.append(v, v[:1]))
 fiedler_companion(v[:3])
 fiedler_companion(v[:2])
 fiedler_companion(v[:1])
+fiedler_companion(np.stack([v, v + 1]))
+fiedler_companion(np.stack([v, v + 1])[:, :2])
 convolution_matrix(v, 3)
 convolution_matrix(v, 6, 'same')
 convolution_matrix(v, 3, 'same')
@@ -191,7 +193,6 @@ def test_what_is_not_supported_is_refused_by_name():
         (lambda x: L.invhilbert(15, exact=True) * x, "exact=True gives Python's integers for n=15"),
         (lambda x: L.pascal(35) * x, "exact=True gives Python's integers for n=35"),
         (lambda x: L.hankel(x * np.ones((2, 2))), "hankel takes vectors here; flatten"),
-        (lambda x: L.fiedler_companion(x * np.ones((2, 2))), "takes one polynomial here"),
         (
             lambda x: L.solve_continuous_lyapunov(x, x),
             "has no attribute 'solve_continuous_lyapunov': write the equation",

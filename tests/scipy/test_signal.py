@@ -181,3 +181,37 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_what_is_no_filter_is_refused(call: Callable[[], Any], error: type[Exception], text: str):
     with pytest.raises(error, match=text):
         call()
+
+
+# -- spectra -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nperseg": 17, "noverlap": 5, "nfft": 20},
+        {"window": "hamming", "nperseg": 16, "scaling": "spectrum", "fs": 100.0},
+        {"window": "boxcar", "detrend": False, "return_onesided": False, "nperseg": 40},
+        {"window": np.linspace(1, 2, 9), "detrend": "linear", "axis": 0},
+    ],
+)
+def test_cross_spectra_agree_with_scipys(options: Any):
+    signal: Any = pytest.importorskip("scipy.signal")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 40)), rng.normal(size=(50, 40))
+    for dtype in ("f8", "f4", "c16"):
+        args = [z.astype(dtype) for z in (x, y)]
+        given = {**options, "return_onesided": False} if dtype == "c16" else options
+        f, p = tj.jit(lambda x, y, given=given: tj.scipy.signal.csd(x, y, **given))(*args)
+        want_f, want = signal.csd(*args, **given)
+        np.testing.assert_allclose(f, want_f)
+        assert p.dtype == want.dtype
+        np.testing.assert_allclose(p, want, rtol=1e-4 if dtype == "f4" else 1e-10, atol=1e-5 * np.abs(want).max())
+
+
+def test_the_shorter_signal_has_zeros_behind():
+    signal: Any = pytest.importorskip("scipy.signal")
+    x, y = np.arange(30.0) % 7, np.arange(13) % 4
+    _, p = tj.scipy.signal.csd(x, y, nperseg=8)
+    np.testing.assert_allclose(p, signal.csd(x, y, nperseg=8)[1], atol=1e-12)
+    for options in ({"noverlap": 9}, {"nfft": 3}, {"window": "kaiser"}, {"average": "median"}, {"scaling": "other"}):
+        with pytest.raises(ShapeError):
+            tj.scipy.signal.csd(x, y, nperseg=8, **options)

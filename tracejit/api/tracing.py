@@ -232,6 +232,7 @@ def trace_call(
     integers = {k: ARGUMENTS for k, n in enumerate(traced) if signature.leaves[n] == NumberLeaf("int")}
     with tracing() as trace:
         trace.need_booleans = need_booleans
+        trace.backend = options.backend or signature.backend or config.backend
         once = functools.partial(
             stage,
             flat,

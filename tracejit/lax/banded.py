@@ -10,7 +10,6 @@ from tracejit.api.control import scan
 from tracejit.ir.extents import Shape
 from tracejit.lax.operands import aval, operands, reject
 from tracejit.primitives import matrix_loops as m
-from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import div, mul, select, sub
@@ -88,7 +87,7 @@ def banded_solution(rows: ArrayLike, lower: int, b: ArrayLike) -> tuple[Result, 
             window = concatenate([window, reshape(row, (*lead, 1, width))], len(lead))
             side = concatenate([side, reshape(value, (*lead, 1, k))], len(lead))
             column = reshape(slice_array(window, (*none, 0, 0), (*lead, lower + 1, 1)), (*lead, lower + 1))
-            best = bind(ArgMax(len(lead)), bind(Abs(), column))
+            best = bind(ArgMax(len(lead)), m.size_of(column))
             spread = broadcast_in_dim(best, (*lead, lower + 1), tuple(range(len(lead))))
             chosen = bind(Eq(), iota((*lead, lower + 1), len(lead), np.int64), spread)
 
@@ -172,9 +171,10 @@ def tridiagonal_solve(
         )
     low, middle, high, right = operands("tridiagonal_solve", dl, d, du, b)
     shape = aval(middle).shape
-    if m.dtype_of(right).name not in ("float32", "float64"):
+    if m.dtype_of(right).name not in ("float32", "float64", "complex64", "complex128"):
         raise DtypeError(
-            f"tridiagonal_solve computes in float32 or float64, not in {m.dtype_of(right)}; convert first",
+            f"tridiagonal_solve computes in float32, float64 or complex numbers of these, not in {m.dtype_of(right)}; "
+            "convert first",
             location=user_location(),
         )
     have = aval(right).shape

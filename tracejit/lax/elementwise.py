@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.lax.operands import array, aval, operands, reject, spread
-from tracejit.primitives import elementwise
+from tracejit.primitives import complex_numbers, elementwise
 from tracejit.primitives.arithmetic import (
     Abs,
     Ceil,
@@ -271,8 +271,12 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Result:
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Result:
-    """operand as another dtype."""
-    return elementwise.convert(array(operand), canonical(new_dtype))
+    """operand as another dtype; as an integer NaN is 0.   Source: jax.lax.convert_element_type."""
+    x, dtype = array(operand), canonical(new_dtype)
+    if dtype.kind in "iu" and aval(x).dtype.kind in "fc":
+        x = complex_numbers.real(x)
+        x = elementwise.select(ne(x, x), _scalar(x, 0), x)
+    return elementwise.convert(x, dtype)
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Result:

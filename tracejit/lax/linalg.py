@@ -1,4 +1,5 @@
-"""Decompositions of matrices under JAX's names: in the dtype of the operand, float32 or float64, and without checks.
+"""Decompositions of matrices under JAX's names: in the dtype of the operand, of floating-point or complex numbers, and
+without checks.
 
 What has no answer (a matrix that is not positive definite, a singular one) gives NaN or infinities.
 """
@@ -15,8 +16,19 @@ from tracejit.ir.extents import Extent, is_empty
 from tracejit.lax.banded import tridiagonal_solve
 from tracejit.lax.operands import array, aval, operands, reject
 from tracejit.lax.reflections import householder_product, ormqr
-from tracejit.primitives import lu as of_lu, matrix_loops as m, qr as of_qr, shape as p, spectral, triangular
+from tracejit.primitives import (
+    eigen,
+    lu as of_lu,
+    matrix_loops as m,
+    qr as of_qr,
+    schur as of_schur,
+    shape as p,
+    spectral,
+    triangular,
+    tridiagonal as of_tridiagonal,
+)
 from tracejit.primitives.comparison import Eq
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import add, convert, mul, select
 from tracejit.primitives.reduction import reduce_sum
@@ -27,15 +39,15 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
 
 __all__ = [
-    "SvdAlgorithm", "cholesky", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr", "svd",
-    "symmetric_product", "triangular_solve", "tridiagonal_solve",
+    "SvdAlgorithm", "cholesky", "eig", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr",
+    "schur", "svd", "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip
 
 
 def _symmetric(x: ArrayLike) -> Result:
-    """The symmetric part of matrices."""
+    """The symmetric, or Hermitian, part of matrices."""
     triangular.check_matrices("symmetrize_input", aval(x))
-    return mul(add(x, m.swapped(x)), m.dtype_of(x).type(0.5))
+    return mul(add(x, m.adjoint(x)), m.dtype_of(x).type(0.5))
 
 
 def _refuse(name: str, **options: Any) -> None:
@@ -47,7 +59,7 @@ def _refuse(name: str, **options: Any) -> None:
 
 
 def cholesky(a: ArrayLike, *, symmetrize_input: bool = True) -> Result:
-    """The lower factor of symmetric positive definite matrices.   a: [.., n, n]
+    """The lower factor of symmetric, or Hermitian, positive definite matrices.   a: [.., n, n]
 
     Diagonal elements are NaN from the first column on where a is found not to be positive definite.  Without
     symmetrize_input the lower triangle alone is read.  Source: jax.lax.linalg.cholesky.
@@ -73,8 +85,8 @@ def triangular_solve(
 ) -> Result:
     """x with op(a) @ x == b, or x @ op(a) == b without left_side.   a: [.., n, n], b: matrices, or vectors
 
-    op: the transpose with transpose_a.  lower: which triangle of a counts.  unit_diagonal: its diagonal is taken for
-    ones.  Source: jax.lax.linalg.triangular_solve.
+    op: the transpose with transpose_a, conjugated with conjugate_a.  lower: which triangle of a counts.
+    unit_diagonal: its diagonal is taken for ones.  Source: jax.lax.linalg.triangular_solve.
 
     >>> import numpy as np, tracejit as tj
     >>> a, b = np.array([[2.0, 0.0], [1.0, 4.0]]), np.array([2.0, 9.0])
@@ -82,6 +94,8 @@ def triangular_solve(
     array([1., 2.])
     """
     x, right = operands("triangular_solve", a, b)
+    if conjugate_a:
+        x = conj(x)
     shape = aval(right).shape
     vectors = aval(right).ndim == aval(x).ndim - 1
     if vectors:
@@ -172,17 +186,18 @@ def symmetric_product(
     return add(out, mul(y, dtype.type(beta))) if beta else out
 
 
-def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Result, Result]:
+def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Result, ...]:
     """(Q, R) with a == Q @ R and orthonormal columns in Q.   a: [.., m, n]   Source: jax.lax.linalg.qr.
 
-    Raises: UnsupportedError for pivoting, and for derivatives of full matrices where m > n.
+    pivoting: a third result is the order of a's columns that Q @ R has, by LAPACK's pivots.
+
+    Raises: UnsupportedError for derivatives of full matrices where m > n.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: tj.lax.linalg.qr(a, full_matrices=False)[1])(np.array([[3.0], [4.0]]))
     array([[-5.]])
     """
-    _refuse("qr", pivoting=pivoting)
-    return of_qr.qr(array(a), full_matrices)
+    return of_qr.qr_of_ordered(array(a), full_matrices) if pivoting else of_qr.qr(array(a), full_matrices)
 
 
 class SvdAlgorithm(enum.Enum):
@@ -235,12 +250,12 @@ def eigh(
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
 ) -> tuple[Result, Result]:
-    """(eigenvectors, eigenvalues ascending) of symmetric matrices.   x: [.., n, n]   Source: jax.lax.linalg.eigh.
+    """(eigenvectors, eigenvalues ascending) of symmetric matrices, or Hermitian ones.   x: [.., n, n]
 
     Without symmetrize_input one triangle alone is read, the lower one unless lower is false.  sort_eigenvalues: they
     are in order in any case.  subset_by_index: (first, end) of those that are given; all are computed.
 
-    Raises: ShapeError for a subset that there is not.
+    Raises: ShapeError for a subset that there is not.   Source: jax.lax.linalg.eigh.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda x: tj.lax.linalg.eigh(x)[1])(np.array([[5.0, 0.0], [0.0, 1.0]]))
@@ -258,6 +273,63 @@ def eigh(
     return p.slice_array(v, (*none, 0, first), (*lead, n, end - first)), p.slice_array(
         w, (*none, first), (*lead, end - first)
     )
+
+
+def eig(
+    x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True
+) -> list[Result]:
+    """[eigenvalues, eigenvectors of the left side, of the right side] of square matrices, all complex.   x: [.., n, n]
+
+    u^H @ x == w * u^H and x @ v == v * w; vectors, of length 1, are there as far as they are asked for.
+    Source: jax.lax.linalg.eig.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: tj.lax.linalg.eig(x)[0])(np.array([[0.0, 2.0], [-2.0, 0.0]]))
+    array([0.+2.j, 0.-2.j])
+    """
+    y = array(x)
+    if not compute_left_eigenvectors and not compute_right_eigenvectors:
+        return [bind(eigen.Eig(False), y)[0]]
+    w, v = eigen.eig(y)
+    left = [eigen.left_vectors(v)] if compute_left_eigenvectors else []
+    return [w, *left, *([v] if compute_right_eigenvectors else [])]
+
+
+def schur(
+    x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Any = None
+) -> list[Result]:
+    """[T, Z] with x == Z @ T @ Z^H, unitary Z and a triangle T, or T alone without compute_schur_vectors.
+    x: [.., n, n]
+
+    Of real matrices both are real, and pairs of complex eigenvalues are blocks of two rows on T's diagonal.
+
+    Raises: UnsupportedError for sort_eig_vals and select_callable, and for derivatives.
+    Source: jax.lax.linalg.schur.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: tj.lax.linalg.schur(x)[0])(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    array([[1., 2.],
+           [0., 3.]])
+    """
+    _refuse("schur", sort_eig_vals=sort_eig_vals, select_callable=select_callable)
+    return list(bind(of_schur.Schur(compute_schur_vectors), array(x)))
+
+
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Result, Result, Result, Result]:
+    """(packed, d, e, taus): the tridiagonal form of symmetric, or Hermitian, matrices, of which one triangle is read.
+    a: [.., n, n] -> [.., n, n], real[.., n], real[.., n-1], [.., n-1]
+
+    d is its diagonal and e lies beside it; in packed these are in their places, and in the rest of that triangle the
+    vectors of the reflections 1 - tau v v^H, without their ones, by which it is made.
+
+    Raises: UnsupportedError for derivatives.   Source: jax.lax.linalg.tridiagonal.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: tj.lax.linalg.tridiagonal(a)[2])(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    array([2.])
+    """
+    packed, d, e, taus = bind(of_tridiagonal.Tridiagonal(lower), array(a))
+    return packed, d, e, taus
 
 
 def __getattr__(name: str) -> Any:

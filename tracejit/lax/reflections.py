@@ -12,7 +12,7 @@ __all__ = ["householder_product", "ormqr"]
 
 
 def _parts(name: str, a: ArrayLike, taus: ArrayLike) -> tuple[Result, Result]:
-    """(V, T) of the product 1 - V @ T @ V.T of reflections.   a: [.., m, n], taus: [.., k] -> [.., m, k], [.., k, k]
+    """(V, T) of the product 1 - V @ T @ V^H of reflections.   a: [.., m, n], taus: [.., k] -> [.., m, k], [.., k, k]
 
     Source: Schreiber and Van Loan 1989, "A storage-efficient WY representation"; T is diag(taus) over a unit triangle.
     """
@@ -22,18 +22,18 @@ def _parts(name: str, a: ArrayLike, taus: ArrayLike) -> tuple[Result, Result]:
         raise reject(f"{name}: {aval(taus)} are no factors of the reflections in {aval(a)}")
     v = slice_array(a, (0,) * len(shape), (*shape[:-1], k[0]))
     v = add(m.lower_part(v, True), m.eye_like(v))
-    inner = m.product(m.swapped(v), v)
+    inner = m.product(m.adjoint(v), v)
     unit = m.scaled_columns(m.upper_part(inner, True), taus)
     t = triangular.triangular_solve(unit, m.eye_like(unit), lower=False, unit=True)
     return v, m.scaled_rows(t, taus)
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Result:
-    """The first n columns of the product of reflections 1 - tau v v^T.   a: [.., m, n], taus: [.., k] -> [.., m, n]
+    """The first n columns of the product of reflections 1 - tau v v^H.   a: [.., m, n], taus: [.., k] -> [.., m, n]
 
     v is a column of a from its diagonal on, with a one there.
 
-    Raises: ShapeError for shapes that do not fit, DtypeError unless a is of float32 or float64.
+    Raises: ShapeError for shapes that do not fit, DtypeError unless a is of float32, float64 or complex numbers.
     Source: jax.lax.linalg.householder_product.
 
     >>> import numpy as np, tracejit as tj
@@ -46,14 +46,14 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Result:
     v, t = _parts("householder_product", x, scales)
     shape = aval(x).shape
     top = slice_array(v, (0,) * len(shape), (*shape[:-2], shape[-1], aval(v).shape[-1]))
-    return sub(m.eye_like(x), m.product(v, m.product(t, m.swapped(top))))
+    return sub(m.eye_like(x), m.product(v, m.product(t, m.adjoint(top))))
 
 
 def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Result:
     """Q @ c, or c @ Q without `left`, Q being the product of reflections of `householder_product`, of m columns.
-    a: [.., m, n], taus: [.., k], c: matrices   transpose: Q's transpose.
+    a: [.., m, n], taus: [.., k], c: matrices   transpose: Q's, conjugated.
 
-    Raises: ShapeError for shapes that do not fit, DtypeError unless a is of float32 or float64.
+    Raises: ShapeError for shapes that do not fit, DtypeError unless a is of float32, float64 or complex numbers.
     Source: jax.lax.linalg.ormqr.
 
     >>> import numpy as np, tracejit as tj
@@ -67,7 +67,7 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     rows, have = aval(x).shape[-2], aval(y).shape
     if have[:-2] != aval(x).shape[:-2] or len(have) < 2 or have[-2 if left else -1] != rows:
         raise reject(f"ormqr: {aval(y)} cannot be multiplied by a matrix of {rows} rows and columns")
-    t = m.swapped(t) if transpose else t
+    t = m.adjoint(t) if transpose else t
     if left:
-        return sub(y, m.product(v, m.product(t, m.product(m.swapped(v), y))))
-    return sub(y, m.product(m.product(m.product(y, v), t), m.swapped(v)))
+        return sub(y, m.product(v, m.product(t, m.product(m.adjoint(v), y))))
+    return sub(y, m.product(m.product(m.product(y, v), t), m.adjoint(v)))

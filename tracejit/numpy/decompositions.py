@@ -1,6 +1,6 @@
 """The part of `np.linalg` that decomposes matrices: systems, determinants, eigenvalues, singular values.
 
-As in NumPy float32 is computed in float64 and rounded at the end; integers are float64.
+As in NumPy float32 is computed in float64 and rounded at the end, complex64 in complex128; integers are float64.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, broadcast_shapes, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives import (
+    eigen,
     lu as lu_primitive,
     matrix_loops as m,
     qr as qr_primitive,
@@ -25,7 +26,7 @@ from tracejit.primitives import (
     triangular,
 )
 from tracejit.primitives.creation import extent_value, iota
-from tracejit.support.dtypes import short_name
+from tracejit.support.dtypes import complex_dtype, real_dtype, short_name
 from tracejit.support.errors import DtypeError, LinearAlgebraError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -37,7 +38,7 @@ from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "cholesky", "cond_of_singular_values", "det", "eigh", "eigvalsh", "fails_where", "inv", "lstsq",
+    "cholesky", "cond_of_singular_values", "det", "eig", "eigh", "eigvals", "eigvalsh", "fails_where", "inv", "lstsq",
     "matrix_rank", "pinv", "qr", "singular_values", "slogdet", "solve", "svd", "svdvals", "tensorinv", "tensorsolve",
     "unchecked_inverse",
 ]  # fmt: skip
@@ -45,9 +46,10 @@ __all__ = [
 SINGULAR = Reason(LinearAlgebraError, "Singular matrix")
 NOT_DEFINITE = Reason(LinearAlgebraError, "Matrix is not positive definite")
 NO_SVD = Reason(LinearAlgebraError, "SVD did not converge")
+NOT_FINITE = Reason(LinearAlgebraError, "Array must not contain infs or NaNs")
 NO_LEAST_SQUARES = Reason(LinearAlgebraError, "SVD did not converge in Linear Least Squares")
 
-_WIDE = np.dtype(np.float64)
+_WIDE, _WIDE_COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
 
 def _fails(message: str) -> LinearAlgebraError:
@@ -70,7 +72,7 @@ def fails_where(wrong: ArrayLike, reason: Reason, number: ArrayLike = None) -> N
 
 
 def _matrices(x: ArrayLike, square: bool = False) -> tuple[Result, np.dtype[Any]]:
-    """The matrices in float64, and the dtype of what is computed of them.
+    """The matrices in float64 or complex128, and the dtype of what is computed of them.
 
     Raises: LinearAlgebraError for other shapes, DtypeError for other dtypes.
     """
@@ -81,17 +83,22 @@ def _matrices(x: ArrayLike, square: bool = False) -> tuple[Result, np.dtype[Any]
     if square and not same_extent(have.shape[-1], have.shape[-2]) and have.shape[-1] != have.shape[-2]:
         raise _fails("Last 2 dimensions of the array must be square")
     dtype = _result_dtype(have.dtype)  # which refuses some
-    return to_dtype(y, _WIDE), dtype
+    return to_dtype(y, _wide(dtype)), dtype
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which what is of this one is computed."""
+    return _WIDE_COMPLEX if dtype.kind == "c" else _WIDE
 
 
 def _result_dtype(have: np.dtype[Any]) -> np.dtype[Any]:
     if have == np.float16:
         raise DtypeError(f"array type {have.name} is unsupported in linalg", location=user_location())
-    if have.kind not in "biuf":
+    if have.kind not in "biufc":
         raise DtypeError(
-            f"np.linalg decomposes matrices of real numbers, not of {short_name(have)}", location=user_location()
+            f"np.linalg decomposes matrices of numbers, not of {short_name(have)}", location=user_location()
         )
-    return have if have.kind == "f" else _WIDE
+    return have if have.kind in "fc" else _WIDE
 
 
 def _named(function: str) -> Any:
@@ -115,6 +122,8 @@ def _nothing(shape: Any) -> bool:
 def cholesky(a: ArrayLike, /, *, upper: bool = False) -> Result:
     """L with L @ L.T == a, or U with U.T @ U == a.   a: [.., n, n] symmetric, of which that triangle alone is read.
 
+    Of complex numbers a is Hermitian, and the transposes are conjugated.  Gradients are symmetric, as JAX's.
+
     Raises: LinAlgError if a is not positive definite, when the program has run.
 
     >>> import numpy as np, tracejit as tj
@@ -124,14 +133,14 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> Result:
     """
     x, dtype = _matrices(a, square=True)
     if upper:
-        x = m.swapped(x)
-    out = bind(triangular.Cholesky(), x)
+        x = m.adjoint(x)
+    out = bind(triangular.Cholesky(True), x)
     shape = aval(x).shape
     if not _nothing(shape[-1:]):
         lost = r.any(u.isnan(m.diagonal_of(out)), -1)
         finite = r.all(u.isfinite(m.lower_part(x)), (-2, -1))
         fails_where(u.logical_and(lost, finite), NOT_DEFINITE)
-    return to_dtype(m.swapped(out) if upper else out, dtype)
+    return to_dtype(m.adjoint(out) if upper else out, dtype)
 
 
 def _factored(x: ArrayLike, checked: bool = True) -> tuple[Result, Result]:
@@ -162,7 +171,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Result:
     dtype = np.result_type(dtype, _result_dtype(have.dtype))
     if not have.ndim:
         raise _fails("0-dimensional array given. Array must be at least one-dimensional")
-    right = to_dtype(right, _WIDE)
+    x, right = to_dtype(x, _wide(dtype)), to_dtype(right, _wide(dtype))
     if have.ndim == 1:
         right = _column(right)
     n, k = aval(x).shape[-1], aval(right).shape[-1]
@@ -191,7 +200,7 @@ def _together(a: Any, b: Any) -> Any:
 
 
 def unchecked_inverse(a: ArrayLike, checked: bool = False) -> Result:
-    """Inverses in float64; singular matrices give infinities and NaN unless the program fails of them."""
+    """Inverses in float64 or complex128; singular matrices give infinities and NaN unless the program fails of them."""
     x, _ = _matrices(a, square=True)
     factors, order = _factored(x, checked)
     return _solved(factors, order, m.eye_like(x))
@@ -254,7 +263,7 @@ def _diagonal_and_parity(x: ArrayLike) -> tuple[Result, Result]:
     factors, pivots, _ = lu_primitive.lu(x)
     n = aval(x).shape[-1]
     moved = r.sum(to_dtype(u.not_equal(pivots, iota((n,), 0, np.int32)), np.int64), -1)
-    return m.diagonal_of(factors), to_dtype(u.subtract(1, u.multiply(2, u.remainder(moved, 2))), _WIDE)
+    return m.diagonal_of(factors), to_dtype(u.subtract(1, u.multiply(2, u.remainder(moved, 2))), aval(x).dtype)
 
 
 def det(a: ArrayLike) -> Result:
@@ -286,7 +295,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> Any:
     diagonal, parity = _diagonal_and_parity(x)
     sign = u.multiply(parity, r.prod(u.sign(diagonal), -1))
     log = r.sum(u.log(u.absolute(diagonal)), -1)
-    return _named("slogdet")(to_dtype(sign, dtype), to_dtype(log, dtype))
+    return _named("slogdet")(to_dtype(sign, dtype), to_dtype(log, real_dtype(dtype)))
 
 
 # -- orthogonal decompositions -----------------------------------------------------------------------------------------
@@ -321,9 +330,10 @@ def _lower(uplo: str) -> bool:
 
 def eigh(a: ArrayLike, UPLO: str = "L") -> Any:
     """EighResult(eigenvalues, eigenvectors) of symmetric matrices, ascending; NaN where one has NaN or infinities.
-    a: [.., n, n] -> [.., n], [.., n, n]
+    a: [.., n, n] -> real[.., n], [.., n, n]
 
-    UPLO: the triangle that is read.  Eigenvectors have their element of greatest magnitude positive.
+    Complex matrices are Hermitian.  UPLO: the triangle that is read.  Eigenvectors have their element of greatest
+    magnitude positive.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: np.linalg.eigh(a).eigenvalues)(np.array([[5.0, 0.0], [0.0, 1.0]]))
@@ -334,11 +344,11 @@ def eigh(a: ArrayLike, UPLO: str = "L") -> Any:
     w, v = spectral.eigh(x, lower)
     finite = _all_finite(x, lower)
     w, v = u.where(_column(finite), w, np.nan), u.where(_column(_column(finite)), v, np.nan)
-    return _named("eigh")(to_dtype(w, dtype), to_dtype(v, dtype))
+    return _named("eigh")(to_dtype(w, real_dtype(dtype)), to_dtype(v, dtype))
 
 
 def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Result:
-    """The eigenvalues of symmetric matrices, ascending.   a: [.., n, n] -> [.., n]
+    """The eigenvalues of symmetric, or Hermitian, matrices, ascending.   a: [.., n, n] -> real[.., n]
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: np.linalg.eigvalsh(a))(np.array([[5.0, 0.0], [0.0, 1.0]]))
@@ -347,7 +357,7 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Result:
     lower = _lower(UPLO)
     x, dtype = _matrices(a, square=True)
     (w,) = bind(spectral.Eigh(lower, False), x)
-    return to_dtype(u.where(_column(_all_finite(x, lower)), w, np.nan), dtype)
+    return to_dtype(u.where(_column(_all_finite(x, lower)), w, np.nan), real_dtype(dtype))
 
 
 def _all_finite(x: ArrayLike, lower: bool) -> Result:
@@ -357,10 +367,49 @@ def _all_finite(x: ArrayLike, lower: bool) -> Result:
     return r.all(u.logical_or(unread, u.isfinite(x)), axis=(-2, -1))
 
 
+def _for_eigenvalues(a: ArrayLike) -> tuple[Result, np.dtype[Any]]:
+    """Square matrices, and the dtype of their eigenvalues; the program fails if an element is infinite or NaN."""
+    x, dtype = _matrices(a, square=True)
+    fails_where(u.logical_not(r.all(u.isfinite(x))), NOT_FINITE)
+    return x, complex_dtype(dtype)
+
+
+def eig(a: ArrayLike) -> Any:
+    """EigResult(eigenvalues, eigenvectors) of square matrices, both complex in any case, as in JAX.
+    a: [.., n, n] -> complex[.., n], complex[.., n, n]
+
+    Eigenvectors are of length 1, with their element of greatest magnitude positive.  Those of eigenvalues that are
+    equal have no derivative.
+
+    Raises: LinAlgError for what is not finite, when the program has run.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: np.linalg.eig(a).eigenvalues)(np.array([[0.0, 2.0], [-2.0, 0.0]]))
+    array([0.+2.j, 0.-2.j])
+    """
+    x, dtype = _for_eigenvalues(a)
+    w, v = eigen.eig(x)
+    return _named("eig")(to_dtype(w, dtype), to_dtype(v, dtype))
+
+
+def eigvals(a: ArrayLike) -> Result:
+    """The eigenvalues of square matrices, complex in any case, as in JAX.   a: [.., n, n] -> complex[.., n]
+
+    Raises: LinAlgError for what is not finite, when the program has run.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda a: np.linalg.eigvals(a))(np.array([[0.0, 2.0], [-2.0, 0.0]]))
+    array([0.+2.j, 0.-2.j])
+    """
+    x, dtype = _for_eigenvalues(a)
+    (w,) = bind(eigen.Eig(False), x)
+    return to_dtype(w, dtype)
+
+
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """SVDResult(U, S, Vh) with a == U @ diag(S) @ Vh and S descending; only S without compute_uv.   a: [.., m, n]
 
-    hermitian: a is symmetric, and its lower triangle alone is read.
+    hermitian: a is symmetric, or Hermitian, and its lower triangle alone is read.
 
     Raises: LinAlgError for NaN, when the program has run; UnsupportedError for derivatives of full matrices where m and
     n differ.
@@ -375,8 +424,8 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermi
     if hermitian:
         x = m.mirrored(x)
     fails_where(r.any(u.isnan(x), (-2, -1)), NO_SVD)
-    parts = spectral.svd(x, full_matrices)
-    return _named("svd")(*[to_dtype(y, dtype) for y in parts])
+    left, s, right = spectral.svd(x, full_matrices)
+    return _named("svd")(to_dtype(left, dtype), to_dtype(s, real_dtype(dtype)), to_dtype(right, dtype))
 
 
 def singular_values(x: ArrayLike, hermitian: bool = False, reason: Reason = NO_SVD) -> Result:
@@ -386,7 +435,7 @@ def singular_values(x: ArrayLike, hermitian: bool = False, reason: Reason = NO_S
         y = m.mirrored(y)
     fails_where(r.any(u.isnan(y), (-2, -1)), reason)
     (s,) = bind(spectral.SVD(False, False), y)
-    return to_dtype(s, dtype)
+    return to_dtype(s, real_dtype(dtype))
 
 
 def svdvals(x: ArrayLike, /) -> Result:
@@ -455,7 +504,7 @@ def pinv(a: ArrayLike, rcond: ArrayLike = None, hermitian: bool = False, *, rtol
         raise reject("`rtol` and `rcond` can't be both set.")
     shape = aval(x).shape
     if _nothing(shape[-2:]):
-        return m.swapped(array_of(a))
+        return m.adjoint(array_of(a))
     if hermitian:
         x = m.mirrored(x)
     fails_where(r.any(u.isnan(x), (-2, -1)), NO_SVD)
@@ -465,7 +514,7 @@ def pinv(a: ArrayLike, rcond: ArrayLike = None, hermitian: bool = False, *, rtol
         ratio = _column(ratio)
     large = u.greater(s, u.multiply(ratio, r.max(s, axis=-1, keepdims=True)))
     inverse = u.where(large, u.divide(1.0, u.where(large, s, 1.0)), 0.0)
-    return to_dtype(linear.matmul(m.swapped(right), u.multiply(_column(inverse), m.swapped(left))), dtype)
+    return to_dtype(linear.matmul(m.adjoint(right), u.multiply(_column(inverse), m.adjoint(left))), dtype)
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None) -> Any:
@@ -484,7 +533,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None) -> Any:
     right = array_of(b)
     have = aval(right)
     dtype = np.result_type(dtype, _result_dtype(have.dtype))
-    right = to_dtype(right, _WIDE)
+    x, right = to_dtype(x, _wide(dtype)), to_dtype(right, _wide(dtype))
     if have.ndim == 1:
         right = _column(right)
     for y in (x, right):
@@ -502,18 +551,18 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None) -> Any:
         rcond = u.where(u.logical_or(u.less_equal(rcond, 0), u.greater_equal(rcond, 1)), eps, rcond)
     large = u.greater(s, u.multiply(rcond, r.max(s, axis=-1, keepdims=True, initial=0)))
     inverse = u.where(large, u.divide(1.0, u.where(large, s, 1.0)), 0.0)
-    out = linear.matmul(m.swapped(vt), u.multiply(_column(inverse), linear.matmul(m.swapped(left), right)))
+    out = linear.matmul(m.adjoint(vt), u.multiply(_column(inverse), linear.matmul(m.adjoint(left), right)))
     rank = r.sum(to_dtype(large, np.int32), dtype=np.int32)
     if not lu_primitive.is_wide(rows, columns) and not same_extent(rows, columns):
         rest = u.subtract(linear.matmul(x, out), right)
-        sums = to_dtype(r.sum(u.multiply(rest, rest), axis=0), dtype)
+        sums = to_dtype(r.sum(m.squared(rest), axis=0), real_dtype(dtype))
         full = u.equal(rank, to_dtype(extent_value(columns, np.int64), np.int32))
         residuals = OPERATORS.getitem(sums, shaping.broadcast_to(full, aval(sums).shape))
     else:
-        residuals = np.empty(0, dtype)
+        residuals = np.empty(0, real_dtype(dtype))
     if have.ndim == 1:
         out = p.reshape(out, (columns,))
-    return to_dtype(out, dtype), residuals, rank, to_dtype(s, dtype)
+    return to_dtype(out, dtype), residuals, rank, to_dtype(s, real_dtype(dtype))
 
 
 def cond_of_singular_values(x: ArrayLike, least_first: bool) -> Result:
@@ -524,7 +573,8 @@ def cond_of_singular_values(x: ArrayLike, least_first: bool) -> Result:
 
 
 FUNCTIONS.update({
-    np.linalg.cholesky: cholesky, np.linalg.det: det, np.linalg.eigh: eigh, np.linalg.eigvalsh: eigvalsh,
+    np.linalg.cholesky: cholesky, np.linalg.det: det, np.linalg.eig: eig, np.linalg.eigh: eigh,
+    np.linalg.eigvals: eigvals, np.linalg.eigvalsh: eigvalsh,
     np.linalg.inv: inv, np.linalg.lstsq: lstsq, np.linalg.matrix_rank: matrix_rank, np.linalg.pinv: pinv,
     np.linalg.qr: qr, np.linalg.slogdet: slogdet, np.linalg.solve: solve, np.linalg.svd: svd,
     np.linalg.svdvals: svdvals, np.linalg.tensorinv: tensorinv, np.linalg.tensorsolve: tensorsolve,

@@ -134,7 +134,7 @@ def linspace(
         return p.broadcast_in_dim(x, shape, lead)
 
     if gaps <= 0:
-        step = u.multiply(delta, np.nan)
+        step = np.nan
         y = u.add(u.multiply(k, along(delta)), along(a))
     else:
         div = to_dtype(as_array(gaps), computed)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from tracejit.ir.extents import Extent, is_empty, is_one
-from tracejit.numpy import reductions, ufuncs as u
+from tracejit.numpy import quantiles, reductions, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
 from tracejit.numpy.evenly_spaced import linspace
 from tracejit.numpy.joining import part
@@ -26,8 +26,8 @@ __all__ = ["pad"]
 Widths = tuple[tuple[Extent, Extent], ...]
 _OPTIONS = {
     "constant": {"constant_values"}, "edge": set[str](), "empty": set[str](), "linear_ramp": {"end_values"},
-    "maximum": {"stat_length"}, "mean": {"stat_length"}, "minimum": {"stat_length"}, "reflect": {"reflect_type"},
-    "symmetric": {"reflect_type"}, "wrap": set[str](),
+    "maximum": {"stat_length"}, "mean": {"stat_length"}, "median": {"stat_length"}, "minimum": {"stat_length"},
+    "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}, "wrap": set[str](),
 }  # fmt: skip
 
 
@@ -35,7 +35,8 @@ def pad(array: ArrayLike, pad_width: ArrayLike, mode: Any = "constant", **kwargs
     """The array with a border.
 
     pad_width: one number, (before, after), one such pair for each axis, or a dict from axis to these.
-    mode: constant edge empty linear_ramp maximum mean minimum reflect symmetric wrap; `empty` gives zeros.
+    mode: constant edge empty linear_ramp maximum mean median minimum reflect symmetric wrap; `empty` gives zeros.
+    reflect_type "odd": twice the edge less what is mirrored.
 
     Raises: ShapeError for widths that do not fit; UnsupportedError for other modes.
     """
@@ -121,11 +122,9 @@ def _scalar(value: ArrayLike, dtype: np.dtype[Any]) -> Result:
 
 
 def _extended(x: ArrayLike, k: int, before: Extent, after: Extent, mode: str, options: dict[str, Any]) -> Result:
-    if mode in ("reflect", "symmetric") and options.get("reflect_type", "even") != "even":
-        raise unsupported(
-            "np.pad with reflect_type='odd' is not supported in traced code; build it as 2 * edge - np.pad(x, ...)"
-        )
     match mode:
+        case "reflect" | "symmetric" if options.get("reflect_type", "even") == "odd":
+            sides = _odd(x, k, before, mode, left=True), _odd(x, k, after, mode, left=False)
         case "edge":
             n = aval(x).shape[k]
             sides = _stretched(part(x, k, 0, 1), k, before), _stretched(part(x, k, n - 1, 1), k, after)
@@ -174,6 +173,24 @@ def _periodic(x: ArrayLike, k: int, count: Extent, mode: str, left: bool) -> Res
     return part(whole, k, total - int(count), count) if left else part(whole, k, 0, count)
 
 
+def _odd(x: ArrayLike, k: int, count: Extent, mode: str, left: bool) -> Result:
+    """Twice the edge less what is mirrored there; a border that is wider than the array goes on from its own end."""
+    n = aval(x).shape[k]
+    unit = n - 1 if mode == "reflect" else n
+    if is_zero(count) or is_one(n):
+        return _periodic(x, k, count, mode, left)
+    wider = not count <= unit
+    some = unit if wider else count
+    edge = _stretched(part(x, k, 0, 1) if left else part(x, k, n - 1, 1), k, some)
+    out = u.subtract(u.add(edge, edge), _periodic(x, k, some, mode, left))
+    if not wider:
+        return out
+    end = [] if mode == "symmetric" else [part(x, k, 0, 1) if left else part(x, k, n - 1, 1)]
+    near = p.concatenate([out, *end] if left else [*end, out], k)
+    rest = _odd(near, k, count - unit, mode, left)
+    return p.concatenate([rest, out] if left else [out, rest], k)
+
+
 def _forward(x: ArrayLike, k: int, n: Extent, unit: Extent, mode: str) -> Result:
     return x if mode == "wrap" else part(x, k, 0, unit)
 
@@ -189,7 +206,7 @@ def _ramp(x: ArrayLike, k: int, count: Extent, end: ArrayLike, left: bool) -> Re
 
 
 def _statistic(x: ArrayLike, k: int, count: Extent, mode: str, length: ArrayLike, left: bool) -> Result:
-    """The maximum, mean or minimum of the `length` elements next to the border (all by default)."""
+    """The maximum, mean, median or minimum of the `length` elements next to the border (all by default)."""
     have = aval(x)
     n = have.shape[k]
     some = x
@@ -202,10 +219,11 @@ def _statistic(x: ArrayLike, k: int, count: Extent, mode: str, length: ArrayLike
     folds: dict[str, Callable[..., Any]] = {
         "maximum": reductions.max,
         "mean": reductions.mean,
+        "median": quantiles.median,
         "minimum": reductions.min,
     }
     value = folds[mode](some, axis=k, keepdims=True)
-    if mode == "mean" and have.dtype.kind in "iu":
+    if mode in ("mean", "median") and have.dtype.kind in "iu":
         value = u.rint(value)
     return _stretched(to_dtype(value, have.dtype), k, count)
 

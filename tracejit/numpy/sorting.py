@@ -11,7 +11,7 @@ import numpy as np
 from tracejit.ir.extents import Extent
 from tracejit.numpy.axes import axis_index, is_sequence, known, reject, static_array, unsupported
 from tracejit.numpy.joining import concatenate, part
-from tracejit.numpy.promotion import aval
+from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
 from tracejit.primitives import creation as c, sorting as s
 from tracejit.primitives.shape import reverse
@@ -21,7 +21,7 @@ from tracejit.support.typing import ArrayLike, AxisLike, IndexLike, Result
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS
 
-__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex"]
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 _SELECTIONS = ("introselect",)
@@ -50,6 +50,22 @@ def sort(
         return x
     found = s.sort([x], k)[0]
     return reverse(found, (k,)) if descending else found
+
+
+def sort_complex(a: ArrayLike) -> Result:
+    """The elements in rising order along the last axis, as complex numbers: by real parts, then by imaginary ones.
+
+    Integers of 8 and 16 bits are complex64, other real numbers complex128.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.jit(lambda x: np.sort_complex(x))(np.array([3.0, 1.0]))
+    array([1.+0.j, 3.+0.j])
+    """
+    x = sort(a)
+    dtype = aval(x).dtype
+    if dtype.kind == "c":
+        return x
+    return to_dtype(x, np.dtype(np.complex64 if dtype.char in "bhBH" else np.complex128))
 
 
 def argsort(

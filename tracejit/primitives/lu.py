@@ -12,7 +12,6 @@ from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
-from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import And, Eq, Gt, Ne, Or
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import extent_value, iota
@@ -51,6 +50,7 @@ class LU(Primitive):
 
     k is the lesser of m and n.  The factors are U, and below its diagonal L without its ones.  Step i exchanges
     rows i and pivots[i]; row i of P a is row permutation[i] of a.  A pivot of zero divides nothing.
+    Of complex numbers the pivot is the one whose parts have the greatest sum of magnitudes.
     Source: the conventions of LAPACK's getrf, pivots counted from 0.
     """
 
@@ -75,7 +75,7 @@ class LU(Primitive):
             for j in range(k):
                 with np.errstate(all="ignore"):
                     x[j:, j] -= x[j:, :j] @ x[:j, j]
-                    p = j + int(np.argmax(np.abs(x[j:, j])))
+                    p = j + int(np.argmax(_size(x[j:, j])))
                     pivots[(*at, j)] = p
                     x[[j, p]] = x[[p, j]]
                     order[at][[j, p]] = order[at][[p, j]]
@@ -141,10 +141,15 @@ class LU(Primitive):
         return list(bind(self, move_to_front(args[0], dims[0]))), (0, 0, 0)
 
 
+def _size(x: Any) -> Any:
+    """What `size_of` gives, of NumPy arrays."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
 def _panel(state: Sequence[Any], start: Extent, width: Extent, end: Extent) -> Sequence[Result]:
     """`width` columns from `start` on decomposed, and rows of U up to column `end`; whole rows are exchanged."""
     rows, columns = shape_of(state[0])
-    dtype = m.dtype_of(state[0])
+    dtype, part = m.dtype_of(state[0]), m.part_dtype(state[0])
     zero = np.int64(0)
 
     def step(k: Extent, i: ArrayLike, _: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
@@ -155,7 +160,7 @@ def _panel(state: Sequence[Any], start: Extent, width: Extent, end: Extent) -> S
         left, above = slice_array(x, (j, start), (rest, k)), m.column_of(x, j, start, k)
         column = sub(m.column_of(x, j, j), dot_general(left, above, ((1,), (0,))))
         # among all rows, of which there surely are some
-        sizes = update_slice(broadcast_in_dim(dtype.type(-1), (rows,), ()), bind(Abs(), column), (j,))
+        sizes = update_slice(broadcast_in_dim(part.type(-1), (rows,), ()), m.size_of(column), (j,))
         p = bind(ArgMax(0), sizes)
         offset = sub(p, here)
         mine, other = slice_array(x, (j, 0), (1, columns)), dynamic_slice(x, (p, zero), (1, columns))
@@ -190,9 +195,9 @@ def _together(a: ArrayLike) -> Sequence[Result]:
     order: list[Any] = [everywhere(np.int32(i)) for i in range(n)]
     pivots: list[Any] = []
     for k in range(n):
-        best, place = bind(Abs(), x[k][k]), everywhere(np.int32(k))
+        best, place = m.size_of(x[k][k]), everywhere(np.int32(k))
         for i in range(k + 1, n):
-            size = bind(Abs(), x[i][k])
+            size = m.size_of(x[i][k])
             # as argmax has it, the first NaN is the greatest
             more = bind(Or(), bind(Gt(), size, best), bind(And(), bind(Ne(), size, size), bind(Eq(), best, best)))
             best, place = select(more, size, best), select(more, everywhere(np.int32(i)), place)

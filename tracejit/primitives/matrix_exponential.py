@@ -81,7 +81,7 @@ class Expm(Primitive):
 
     def impl(self, *args: ArrayLike) -> Result:
         a = np.asarray(args[0])
-        return _by_numpy(a.astype(np.float64)).astype(a.dtype)
+        return _by_numpy(a.astype(_widest(a))).astype(a.dtype)
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         return Expand(lambda a: m.each_matrix(_exponential, a, ranks=(2,)))
@@ -114,7 +114,7 @@ class ExpmFrechet(Primitive):
 
     def impl(self, *args: ArrayLike) -> Result:
         """The corner of the exponential of [[a, e], [0, a]]."""
-        a, e = (np.asarray(x, np.float64) for x in args)
+        a, e = (np.asarray(x, _widest(np.asarray(x))) for x in args)
         both = np.concatenate([np.concatenate([a, e], -1), np.concatenate([np.zeros_like(a), a], -1)], -2)
         n = a.shape[-1]
         return _by_numpy(both)[..., :n, n:].astype(np.asarray(args[0]).dtype)
@@ -155,6 +155,10 @@ class ExpmFrechet(Primitive):
         return bind(self, spread(a, da, size), spread(e, de, size)), 0
 
 
+def _widest(x: np.ndarray[Any, Any]) -> Any:
+    return np.complex128 if x.dtype.kind == "c" else np.float64
+
+
 def _by_numpy(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """By Taylor's series of a matrix of small norm, squared, in the widest precision that there is."""
     out = np.zeros_like(a)
@@ -166,8 +170,8 @@ def _by_numpy(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             continue
         count = max(0, int(np.ceil(log2(norm))) + 1) if norm else 0
         with np.errstate(all="ignore"):
-            x = np.ldexp(x.astype(np.longdouble), -count)
-            total = term = np.eye(len(x), dtype=np.longdouble)
+            x = x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble) * np.ldexp(np.longdouble(1), -count)
+            total = term = np.eye(len(x), dtype=x.dtype)
             for k in range(1, 24):
                 term = term @ x / k
                 total = total + term
@@ -188,7 +192,7 @@ def _norm(x: ArrayLike) -> Result:
 
 
 def _scaled(x: ArrayLike, by: ArrayLike) -> Result:
-    return mul(x, broadcast_in_dim(by, shape_of(x), ()))
+    return mul(x, broadcast_in_dim(m.like(by, x), shape_of(x), ()))
 
 
 def _sum(terms: Sequence[tuple[float, ArrayLike]]) -> Result:
@@ -223,7 +227,7 @@ def _count_of(a: ArrayLike) -> Result:
 
     Source: Al-Mohy and Higham 2009, section 5, with the norms of the powers that are there.
     """
-    dtype = m.dtype_of(a)
+    dtype = m.part_dtype(a)
     given = _of(dtype)
     order = len(given.coefficients) - 1
     limit = dtype.type(given.limit)
@@ -286,7 +290,7 @@ def _exponential(a: ArrayLike) -> Sequence[Result]:
     powers = _even_powers(x)
     odd, even = [
         low if high is None else add(_times(powers[3], high), low)
-        for high, low in _odd_and_even(_of(m.dtype_of(a)).coefficients, powers)
+        for high, low in _odd_and_even(_of(m.part_dtype(a)).coefficients, powers)
     ]
     odd = _times(x, odd)
     start = _solved(sub(even, odd), add(even, odd))
@@ -300,7 +304,7 @@ def _exponential(a: ArrayLike) -> Sequence[Result]:
 def _unless_infinite(a: ArrayLike, out: ArrayLike) -> Result:
     """NaN everywhere if an element of a is infinite or NaN."""
     norm, dtype = _norm(a), m.dtype_of(a)
-    finite = bind(Eq(), sub(norm, norm), dtype.type(0))
+    finite = bind(Eq(), sub(norm, norm), m.part_dtype(a).type(0))
     return select(broadcast_in_dim(finite, shape_of(a), ()), out, broadcast_in_dim(dtype.type(np.nan), shape_of(a), ()))
 
 
@@ -312,7 +316,7 @@ def _derivative(a: ArrayLike, e: ArrayLike) -> Sequence[Result]:
     (n, _) = shape_of(a)
     if isinstance(n, int) and not n:
         return [e]
-    dtype = m.dtype_of(a)
+    dtype = m.part_dtype(a)
     given = _of(dtype)
     b = given.coefficients
     count = _squarings(div(_norm(a), dtype.type(given.limit_of_both)))
@@ -323,7 +327,7 @@ def _derivative(a: ArrayLike, e: ArrayLike) -> Sequence[Result]:
     d2 = add(_times(x, t), _times(t, x))
     d4 = add(_times(second, d2), _times(d2, second))
     d6 = add(_times(fourth, d2), _times(d4, second))
-    slopes = [m.zeros(shape_of(a), dtype), d2, d4, d6]
+    slopes = [m.zeros(shape_of(a), m.dtype_of(a)), d2, d4, d6]
     values: list[Result] = []
     changes: list[Result] = []
     for (high, low), (high_slope, low_slope) in zip(_odd_and_even(b, powers), _odd_and_even(b, slopes), strict=True):

@@ -15,27 +15,29 @@ from tracejit.ir.jaxpr import symbols_of
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import And, Eq, Ge, Gt, Lt, Or
+from tracejit.primitives.complex_numbers import conj, imag, make_complex, real
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.control_flow import staged_body
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.creation import iota
-from tracejit.primitives.elementwise import add, convert, mul, neg, select, sub
+from tracejit.primitives.elementwise import add, convert, div, mul, neg, select, sub
 from tracejit.primitives.indexing import gather, scatter
 from tracejit.primitives.reduction import ArgMax, reduce_max, reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice, update_slice
 from tracejit.primitives.while_loop import While
+from tracejit.support.dtypes import real_dtype
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
 __all__ = [
-    "column_of", "diagonal_of", "dtype_of", "each_matrix", "element", "elements_of", "eye_like", "from_elements",
-    "index_loop", "is_stack_of_small", "less_products", "lower_part",
-    "mirrored", "order_of", "product", "put", "put_column", "put_row", "rotated", "row_of",
-    "safe_factor", "scaled_columns", "scaled_rows", "some_row", "swapped", "upper_part", "upright_rows", "while_loop",
-    "with_element", "with_row", "zeros",
+    "adjoint", "column_of", "diagonal_of", "dtype_of", "each_matrix", "element", "elements_of", "eye_like",
+    "from_elements", "greatest_of_rows", "index_loop", "is_complex", "is_stack_of_small", "less_products", "like",
+    "lower_part", "mirrored", "order_of", "part_dtype", "product", "put", "put_column", "put_row", "rotated",
+    "row_of", "safe_factor", "scaled_columns", "scaled_rows", "size_of", "some_row", "squared", "swapped",
+    "upper_part", "upright_rows", "while_loop", "with_element", "with_row", "without_turns", "zeros",
 ]  # fmt: skip
 
 UNROLLED = 4
@@ -49,6 +51,21 @@ _FIRST_INDEX = 1_000_000
 def dtype_of(x: ArrayLike) -> np.dtype[Any]:
     """The dtype of an operand."""
     return aval_of_argument(x).dtype
+
+
+def is_complex(x: ArrayLike) -> bool:
+    """Whether an operand is of complex numbers."""
+    return dtype_of(x).kind == "c"
+
+
+def part_dtype(x: ArrayLike) -> np.dtype[Any]:
+    """The dtype of an operand's real part."""
+    return real_dtype(dtype_of(x)) if is_complex(x) else dtype_of(x)
+
+
+def like(x: ArrayLike, y: ArrayLike) -> Result:
+    """Real numbers in the dtype of y, which may be complex."""
+    return convert(x, dtype_of(y)) if dtype_of(x) != dtype_of(y) else x
 
 
 def zeros(shape: Shape, dtype: np.dtype[Any]) -> Result:
@@ -189,37 +206,75 @@ def order_of(x: ArrayLike, descending: bool = False) -> Result:
     return scatter(zeros((n,), np.dtype(np.int64)), at, (0,), [place], "set")
 
 
+def squared(x: ArrayLike) -> Result:
+    """The squares of magnitudes, which are real."""
+    if not is_complex(x):
+        return mul(x, x)
+    re, im = real(x), imag(x)
+    return add(mul(re, re), mul(im, im))
+
+
+def size_of(x: ArrayLike) -> Result:
+    """Magnitudes; of complex numbers the sums of those of their parts, as LAPACK compares them."""
+    if not is_complex(x):
+        return bind(Abs(), x)
+    return add(bind(Abs(), real(x)), bind(Abs(), imag(x)))
+
+
 def rotated(x: ArrayLike, y: ArrayLike, cosine: ArrayLike, sine: ArrayLike) -> tuple[Result, Result]:
     """Vectors turned in their plane: (c x - s y, s x + c y)."""
-    c, s = (broadcast_in_dim(k, shape_of(x), ()) for k in (cosine, sine))
+    c, s = (broadcast_in_dim(like(k, x), shape_of(x), ()) for k in (cosine, sine))
     return sub(mul(c, x), mul(s, y)), add(mul(s, x), mul(c, y))
 
 
 def safe_factor(x: ArrayLike) -> Result:
     """The power of two by which a matrix is multiplied so that squares of its elements neither overflow nor
-    vanish; 1 for most matrices.
+    vanish; 1 for most matrices.  It is real.
     """
-    dtype = dtype_of(x)
+    dtype = part_dtype(x)
     if any(is_empty(n) for n in shape_of(x)):
         return dtype.type(1)
     limit, steps = (2.0**400, 700) if dtype == np.float64 else (2.0**40, 80)
-    most = reduce_max(bind(Abs(), x), (0, 1))
+    most = reduce_max(size_of(x), (0, 1))
     up = select(bind(Lt(), most, dtype.type(1 / limit)), dtype.type(2.0**steps), dtype.type(1))
     return select(bind(Gt(), most, dtype.type(limit)), dtype.type(2.0**-steps), up)
 
 
 def upright_rows(x: ArrayLike) -> Result:
-    """For each row of matrices 1 or -1, which makes its element of greatest magnitude positive."""
+    """For each row of matrices the number of magnitude 1 (1 or -1 for real ones) which makes its element of greatest
+    magnitude positive.
+    """
     shape = shape_of(x)
-    rank = len(shape)
     dtype = dtype_of(x)
     if is_empty(shape[-1]):
         return zeros(shape[:-1], dtype)
+    found = greatest_of_rows(x, [x])[0]
+    one = broadcast_in_dim(dtype.type(1), shape[:-1], ())
+    none = zeros(shape[:-1], dtype)
+    if not is_complex(x):
+        return select(bind(Lt(), found, none), neg(one), one)
+    nothing = bind(Eq(), found, none)
+    length = bind(Abs(), select(nothing, one, found))
+    parts = [div(y, length) for y in (real(found), neg(imag(found)))]
+    return select(nothing, one, make_complex(*parts))
+
+
+def greatest_of_rows(x: ArrayLike, ys: Sequence[ArrayLike]) -> list[Result]:
+    """Of each row of the matrices ys the element at the place where that of x has its greatest magnitude."""
+    shape = shape_of(x)
+    rank = len(shape)
     place = bind(ArgMax(rank - 1), bind(Abs(), x))
     at = [iota(shape[:-1], d, np.int64) for d in range(rank - 1)]
-    found = gather(x, tuple(range(rank)), [*at, place])
-    one = broadcast_in_dim(dtype.type(1), shape[:-1], ())
-    return select(bind(Lt(), found, zeros(shape[:-1], dtype)), neg(one), one)
+    return [gather(y, tuple(range(rank)), [*at, place]) for y in ys]
+
+
+def without_turns(vectors: ArrayLike, slopes: ArrayLike) -> Result:
+    """What is to be subtracted of the derivatives of vectors, as multiples of these, so that the element of greatest
+    magnitude stays real; the vectors are rows.   [.., k, n], [.., k, n] -> [.., k], imaginary numbers
+    """
+    found, slope = greatest_of_rows(vectors, [vectors, slopes])
+    turn = div(imag(slope), real(found))
+    return make_complex(zeros(shape_of(turn), part_dtype(vectors)), turn)
 
 
 # -- of stacks of small matrices ---------------------------------------------------------------------------------------
@@ -268,6 +323,11 @@ def swapped(x: ArrayLike) -> Result:
     return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
+def adjoint(x: ArrayLike) -> Result:
+    """The transposed matrices, conjugated."""
+    return conj(swapped(x))
+
+
 def product(x: ArrayLike, y: ArrayLike) -> Result:
     """The products of matrices."""
     rank = len(shape_of(x))
@@ -294,11 +354,15 @@ def upper_part(x: ArrayLike, strict: bool = False) -> Result:
 
 
 def mirrored(x: ArrayLike, lower: bool = True) -> Result:
-    """The symmetric matrices that have this triangle."""
+    """The symmetric (of complex numbers: Hermitian) matrices that have this triangle."""
     shape = shape_of(x)
     rank = len(shape)
     i, j = iota(shape, rank - 2, np.int64), iota(shape, rank - 1, np.int64)
-    return select(bind(Ge(), i, j) if lower else bind(Ge(), j, i), x, swapped(x))
+    kept = bind(Ge(), i, j) if lower else bind(Ge(), j, i)
+    if not is_complex(x):
+        return select(kept, x, swapped(x))
+    both = select(kept, x, adjoint(x))
+    return select(bind(Eq(), i, j), convert(real(x), dtype_of(x)), both)
 
 
 def eye_like(x: ArrayLike) -> Result:
@@ -318,10 +382,10 @@ def diagonal_of(x: ArrayLike) -> Result:
 def scaled_rows(x: ArrayLike, by: ArrayLike) -> Result:
     """Row i of each matrix times by[..., i]."""
     rank = len(shape_of(x))
-    return mul(x, broadcast_in_dim(by, shape_of(x), tuple(range(rank - 1))))
+    return mul(x, broadcast_in_dim(like(by, x), shape_of(x), tuple(range(rank - 1))))
 
 
 def scaled_columns(x: ArrayLike, by: ArrayLike) -> Result:
     """Column j of each matrix times by[..., j]."""
     rank = len(shape_of(x))
-    return mul(x, broadcast_in_dim(by, shape_of(x), (*range(rank - 2), rank - 1)))
+    return mul(x, broadcast_in_dim(like(by, x), shape_of(x), (*range(rank - 2), rank - 1)))

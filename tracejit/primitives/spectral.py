@@ -1,4 +1,4 @@
-"""Eigenvalues of symmetric matrices, and singular values."""
+"""Eigenvalues of symmetric and Hermitian matrices, and singular values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import And, Eq, Gt, Lt, Or
+from tracejit.primitives.complex_numbers import conj, imag, make_complex, real
 from tracejit.primitives.creation import extent_value
-from tracejit.primitives.elementwise import add, convert, div, mul, select, sub
+from tracejit.primitives.elementwise import add, convert, div, mul, neg, select, sub
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.lu import is_wide, shorter
 from tracejit.primitives.qr import qr
@@ -24,6 +25,7 @@ from tracejit.primitives.shape import broadcast_in_dim, concatenate, slice_array
 from tracejit.primitives.transcendental import Sqrt
 from tracejit.primitives.triangular import check_matrices
 from tracejit.primitives.tridiagonal import diagonalized, tridiagonalized
+from tracejit.support.dtypes import real_dtype
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
@@ -31,7 +33,7 @@ from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
-__all__ = ["SVD", "Eigh", "eigh", "svd"]
+__all__ = ["SVD", "Eigh", "eigh", "inverse_gaps", "signs_of", "svd"]
 
 MOST_SWEEPS = 40
 """Sweeps over all pairs; some 6 to 10 are needed, and convergence is quadratic at the end."""
@@ -80,8 +82,8 @@ def _over_pairs(n: Extent, turn: Callable[..., Sequence[Any]], x: ArrayLike) -> 
 
 @frozen(eq=False)
 class Eigh(Primitive):
-    """Eigenvalues, ascending, and eigenvectors of symmetric matrices, of which one triangle counts.
-    a: [.., n, n] -> w [.., n], v [.., n, n]
+    """Eigenvalues, ascending, and eigenvectors of symmetric matrices, or Hermitian ones, of which one triangle counts.
+    a: [.., n, n] -> w real[.., n], v [.., n, n]
 
     lower: which triangle counts.  vectors: v, whose columns are of length 1 and have their element of greatest
     magnitude positive, is a result.
@@ -95,7 +97,7 @@ class Eigh(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
         (a,) = avals
         check_matrices(self.name, a)
-        values = a.with_shape(a.shape[:-1]).strong()
+        values = ShapedArray(a.shape[:-1], real_dtype(a.dtype))
         return (values, a.strong()) if self.vectors else (values,)
 
     def impl(self, *args: ArrayLike) -> list[Result]:
@@ -103,28 +105,32 @@ class Eigh(Primitive):
         w, v = np.linalg.eigh(a, "L" if self.lower_triangle else "U")
         if not self.vectors:
             return [w]
-        return [w, v * _signs(np.swapaxes(v, -1, -2))[..., None, :]]
+        return [w, v * signs_of(np.swapaxes(v, -1, -2))[..., None, :]]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         def one(a: ArrayLike) -> Sequence[Result]:
             n, _ = shape_of(a)
             if isinstance(n, int) and not n:
-                return [m.zeros((0,), m.dtype_of(a)), *([a] if self.vectors else [])]
+                return [m.zeros((0,), m.part_dtype(a)), *([a] if self.vectors else [])]
             factor = m.safe_factor(a)
-            x = mul(a, broadcast_in_dim(factor, (n, n), ()))
+            x = mul(a, broadcast_in_dim(m.like(factor, a), (n, n), ()))
             diagonal, beside, *rows = tridiagonalized(x, self.vectors)
-            w, *rows = diagonalized(diagonal, beside, rows)
+            turned = [m.eye_like(real(x))] if rows and m.is_complex(a) else rows
+            w, *turned = diagonalized(diagonal, beside, turned)
             order = m.order_of(w)
             w = div(gather(w, (0,), [order]), broadcast_in_dim(factor, (n,), ()))
             if not rows:
                 return [w]
-            v = gather(rows[0], (0,), [order])
+            v = gather(turned[0], (0,), [order])
+            if m.is_complex(a):
+                v = m.product(m.like(v, a), rows[0])
             return [w, transpose(m.scaled_rows(v, m.upright_rows(v)), (1, 0))]
 
         return Expand(lambda a: m.each_matrix(one, m.mirrored(a, self.lower_triangle), ranks=(2,)))
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
-        """With C = V^T da V: dw is C's diagonal, dV = V (F * C) with F_ij = 1 / (w_j - w_i) off the diagonal.
+        """With C = V^H da V: dw is C's diagonal, dV = V (F * C) with F_ij = 1 / (w_j - w_i) off the diagonal; complex
+        vectors are turned so that their element of greatest magnitude stays real.
 
         Source: Giles 2008, section 3.1 (eigenvalues and eigenvectors).
         """
@@ -133,11 +139,14 @@ class Eigh(Primitive):
             outs = list(bind(self, a))
             return outs, [None] * len(outs)
         w, v = bind(Eigh(self.lower_triangle), a)
-        c = m.product(m.product(m.swapped(v), m.mirrored(t, self.lower_triangle)), v)
-        dw = m.diagonal_of(c)
+        c = m.product(m.product(m.adjoint(v), m.mirrored(t, self.lower_triangle)), v)
+        dw = real(m.diagonal_of(c))
         if not self.vectors:
             return list(bind(self, a)), [dw]
-        return [w, v], [dw, m.product(v, mul(_inverse_gaps(w), c))]
+        dv = m.product(v, mul(m.like(inverse_gaps(w), c), c))
+        if m.is_complex(a):
+            dv = sub(dv, m.scaled_columns(v, m.without_turns(m.swapped(v), m.swapped(dv))))
+        return [w, v], [dw, dv]
 
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
@@ -146,7 +155,7 @@ class Eigh(Primitive):
         return outs, (0,) * len(outs)
 
 
-def _inverse_gaps(w: ArrayLike) -> Result:
+def inverse_gaps(w: ArrayLike) -> Result:
     """1 / (w_j - w_i), 0 on the diagonal."""
     *lead, n = shape_of(w)
     wide, rank = (*lead, n, n), len(lead) + 2
@@ -157,12 +166,15 @@ def _inverse_gaps(w: ArrayLike) -> Result:
     return div(sub(broadcast_in_dim(m.dtype_of(w).type(1), wide, ()), eye), add(sub(other, mine), eye))
 
 
-def _signs(rows: Any) -> Any:
+def signs_of(rows: Any) -> Any:
     """What `upright_rows` gives, of NumPy arrays."""
     if not rows.shape[-1]:
         return np.zeros(rows.shape[:-1], rows.dtype)
     place = np.argmax(np.abs(rows), -1)
     found = np.take_along_axis(rows, place[..., None], -1)[..., 0]
+    if rows.dtype.kind == "c":
+        none = found == 0
+        return np.where(none, 1, found.conj() / np.where(none, 1, np.abs(found))).astype(rows.dtype)
     return np.where(found < 0, -1, 1).astype(rows.dtype)
 
 
@@ -174,7 +186,7 @@ def eigh(a: ArrayLike, lower: bool = True) -> tuple[Result, Result]:
 
 @frozen(eq=False)
 class SVD(Primitive):
-    """a = u @ diag(s) @ vt.   a: [.., m, n] -> u [.., m, k], s [.., k], vt [.., k, n]
+    """a = u @ diag(s) @ vt.   a: [.., m, n] -> u [.., m, k], s real[.., k], vt [.., k, n]
 
     k is the lesser of m and n; s descends.  full: u and vt are square.  vectors: u and vt are results.  Of each pair
     the vector of the shorter axis has its element of greatest magnitude positive.
@@ -190,7 +202,7 @@ class SVD(Primitive):
         check_matrices(self.name, a, square=False)
         *lead, rows, columns = a.shape
         k = shorter(rows, columns)
-        s = a.with_shape((*lead, k)).strong()
+        s = ShapedArray((*lead, k), real_dtype(a.dtype))
         if not self.vectors:
             return (s,)
         mu, mv = (rows, columns) if self.full else (k, k)
@@ -206,22 +218,29 @@ class SVD(Primitive):
         q, r = np.linalg.qr(a, "complete" if self.full else "reduced")
         n = a.shape[-1]
         u, s, vt = np.linalg.svd(r[..., :n, :])
-        signs = _signs(vt)
-        u, vt = u * signs[..., None, :], vt * signs[..., None]
+        signs = signs_of(vt)
+        u, vt = u * signs[..., None, :].conj(), vt * signs[..., None]
         return [np.concatenate([q[..., :n] @ u, q[..., n:]], -1), s, vt]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         def turn(p: ArrayLike, q: ArrayLike, x: ArrayLike, turned: ArrayLike) -> Sequence[Result]:
-            dtype = m.dtype_of(x)
+            dtype = m.part_dtype(x)
             n = shape_of(x)[0]
             whole_p, whole_q = m.some_row(x, p), m.some_row(x, q)
             row_p, row_q = slice_array(whole_p, (0,), (n,)), slice_array(whole_q, (0,), (n,))
-            pp, pq, qq = (reduce_sum(mul(i, j), (0,)) for i, j in ((row_p, row_p), (row_p, row_q), (row_q, row_q)))
+            pp, qq = (reduce_sum(m.squared(row), (0,)) for row in (row_p, row_q))
+            pq = reduce_sum(mul(conj(row_p), row_q), (0,))
             least = mul(
                 mul(bind(Sqrt(), pp), bind(Sqrt(), qq)),
                 mul(dtype.type(np.finfo(dtype).eps), bind(Sqrt(), convert(extent_value(n, np.int64), dtype))),
             )
             apply = bind(Gt(), bind(Abs(), pq), least)
+            if m.is_complex(x):  # the second row is turned so that their product is positive
+                size = bind(Abs(), pq)
+                safe = select(apply, size, dtype.type(1))
+                phase = make_complex(div(real(pq), safe), neg(div(imag(pq), safe)))
+                phase = select(apply, phase, m.dtype_of(x).type(1))
+                whole_q, pq = mul(whole_q, broadcast_in_dim(phase, shape_of(whole_q), ())), size
             c, s, _ = _turn(sub(qq, pp), pq, apply)
             new_p, new_q = m.rotated(whole_p, whole_q, c, s)
             x = m.with_row(m.with_row(x, new_p, p), new_q, q)
@@ -230,22 +249,22 @@ class SVD(Primitive):
         def one(r: ArrayLike) -> Sequence[Result]:
             """Of a square matrix; u comes with the lengths of its columns as they are, zeros included."""
             n, _ = shape_of(r)
-            dtype = m.dtype_of(r)
+            dtype = m.part_dtype(r)
             factor = m.safe_factor(r)
-            x = mul(transpose(r, (1, 0)), broadcast_in_dim(factor, (n, n), ()))
+            x = mul(transpose(r, (1, 0)), broadcast_in_dim(m.like(factor, r), (n, n), ()))
             w = _over_pairs(n, turn, concatenate([x, m.eye_like(x)], 1) if self.vectors else x)
             x = slice_array(w, (0, 0), (n, n))
-            s = bind(Sqrt(), reduce_sum(mul(x, x), (1,)))
+            s = bind(Sqrt(), reduce_sum(m.squared(x), (1,)))
             order = m.order_of(s, descending=True)
             s = gather(s, (0,), [order])
             if not self.vectors:
                 return [div(s, broadcast_in_dim(factor, (n,), ()))]
-            x, v = gather(x, (0,), [order]), gather(slice_array(w, (0, n), (n, n)), (0,), [order])
+            x, v = gather(x, (0,), [order]), conj(gather(slice_array(w, (0, n), (n, n)), (0,), [order]))
             none = bind(Eq(), s, broadcast_in_dim(dtype.type(0), (n,), ()))
             lengths = select(none, broadcast_in_dim(dtype.type(1), (n,), ()), s)
-            x = div(x, broadcast_in_dim(lengths, (n, n), (0,)))
+            x = div(x, broadcast_in_dim(m.like(lengths, x), (n, n), (0,)))
             signs = m.upright_rows(v)
-            out = transpose(m.scaled_rows(x, signs), (1, 0))
+            out = transpose(m.scaled_rows(x, conj(signs)), (1, 0))
             return [out, div(s, broadcast_in_dim(factor, (n,), ())), m.scaled_rows(v, signs)]
 
         def tall(a: ArrayLike) -> Sequence[Result]:
@@ -257,8 +276,8 @@ class SVD(Primitive):
             u, s, vt = m.each_matrix(one, square, ranks=(2,))
             # columns of zeros, which have no direction, come last: reflections complete those before them
             turned, triangle = qr(u)
-            signs = m.diagonal_of(triangle)
-            zero, one_ = m.dtype_of(a).type(0), m.dtype_of(a).type(1)
+            signs = real(m.diagonal_of(triangle))
+            zero, one_ = m.part_dtype(a).type(0), m.part_dtype(a).type(1)
             negative = bind(Lt(), signs, broadcast_in_dim(zero, shape_of(signs), ()))
             u = m.scaled_columns(
                 turned, select(negative, *[broadcast_in_dim(k, shape_of(signs), ()) for k in (-one_, one_)])
@@ -283,8 +302,9 @@ class SVD(Primitive):
         return Expand(any_shape)
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
-        """With C = u^T da v: ds is C's diagonal, du = u (F * (C S + S C^T)) and dv = v (F * (S C + C^T S)) with
+        """With C = u^H da v: ds is C's diagonal, du = u (F * (C S + S C^H)) and dv = v (F * (S C + C^H S)) with
         F_ij = 1 / (s_j^2 - s_i^2) off the diagonal, and what of da lies outside of the span of u, or v, over s.
+        Complex vectors are turned so that the element which is real stays so.
 
         Source: Giles 2008, section 3.2 (singular values); the product rule for the vectors.
         """
@@ -299,25 +319,33 @@ class SVD(Primitive):
                 "full_matrices=False only: which vectors complete the others is arbitrary"
             )
         u, s, vt = bind(SVD(), a)
-        c = m.product(m.product(m.swapped(u), t), m.swapped(vt))
-        ds = m.diagonal_of(c)
+        c = m.product(m.product(m.adjoint(u), t), m.adjoint(vt))
+        ds = real(m.diagonal_of(c))
         if not self.vectors:
             return list(bind(self, a)), [ds]
-        gaps = _inverse_gaps(mul(s, s))
+        gaps = m.like(inverse_gaps(mul(s, s)), c)
         cs, sc = m.scaled_columns(c, s), m.scaled_rows(c, s)
-        du = m.product(u, mul(gaps, add(cs, m.swapped(cs))))
-        dv = m.product(m.swapped(vt), mul(gaps, add(sc, m.swapped(sc))))
-        one = broadcast_in_dim(m.dtype_of(s).type(1), shape_of(s), ())
+        du = m.product(u, mul(gaps, add(cs, m.adjoint(cs))))
+        dv = m.product(m.adjoint(vt), mul(gaps, add(sc, m.adjoint(sc))))
+        inverse = div(broadcast_in_dim(m.dtype_of(s).type(1), shape_of(s), ()), s)
+        wide = is_wide(rows, columns)
         if not same_extent(rows, columns):
-            if is_wide(rows, columns):
-                across = m.product(m.swapped(t), u)
-                du_part = sub(across, m.product(m.swapped(vt), m.product(vt, across)))
-                dv = add(dv, m.scaled_columns(du_part, div(one, s)))
+            if wide:
+                across = m.product(m.adjoint(t), u)
+                outside = sub(across, m.product(m.adjoint(vt), m.product(vt, across)))
+                dv = add(dv, m.scaled_columns(outside, inverse))
             else:
-                across = m.product(t, m.swapped(vt))
-                outside = sub(across, m.product(u, m.product(m.swapped(u), across)))
-                du = add(du, m.scaled_columns(outside, div(one, s)))
-        return [u, s, vt], [du, ds, m.swapped(dv)]
+                across = m.product(t, m.adjoint(vt))
+                outside = sub(across, m.product(u, m.product(m.adjoint(u), across)))
+                du = add(du, m.scaled_columns(outside, inverse))
+        dvt = m.adjoint(dv)
+        if m.is_complex(a):
+            turns = imag(m.diagonal_of(c))
+            turns = make_complex(m.zeros(shape_of(s), m.dtype_of(s)), mul(turns, inverse))
+            du = add(du, m.scaled_columns(u, turns))
+            of_left = m.without_turns(m.swapped(u), m.swapped(du)) if wide else neg(m.without_turns(vt, dvt))
+            du, dvt = sub(du, m.scaled_columns(u, of_left)), add(dvt, m.scaled_rows(vt, of_left))
+        return [u, s, vt], [du, ds, dvt]
 
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent

@@ -13,8 +13,9 @@ from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.comparison import Gt
+from tracejit.primitives.complex_numbers import conj, imag, make_complex, real
 from tracejit.primitives.contraction import dot_general
-from tracejit.primitives.elementwise import div, mul, neg, select, sub
+from tracejit.primitives.elementwise import add, div, mul, neg, select, sub
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
 from tracejit.primitives.slicing import update_slice
 from tracejit.primitives.transcendental import Sqrt
@@ -36,11 +37,14 @@ FEW = 8
 
 
 def check_matrices(name: str, x: ShapedArray, square: bool = True) -> None:
-    """Raises: ShapeError, DtypeError unless x is a stack of matrices of float32 or float64."""
+    """Raises: ShapeError, DtypeError unless x is a stack of matrices of float32, float64, complex64 or complex128."""
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise ShapeError(f"[{name}] takes {'square ' if square else ''}matrices in the last two axes, not {x}")
-    if x.dtype.name not in ("float32", "float64"):
-        raise DtypeError(f"[{name}] computes in float32 or float64, not in {short_name(x.dtype)}; convert first")
+    if x.dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        raise DtypeError(
+            f"[{name}] computes in float32, float64 or complex numbers of these, not in {short_name(x.dtype)}; convert "
+            "first"
+        )
 
 
 @frozen(eq=False)
@@ -179,12 +183,16 @@ def triangular_solve(
 
 @frozen(eq=False)
 class Cholesky(Primitive):
-    """L with L @ L.T = a, of which the lower triangle counts.   a: [.., n, n] -> [.., n, n]
+    """L with L @ L.T = a (of complex numbers L @ L.mT.conj()), of which the lower triangle counts.
+    a: [.., n, n] -> [.., n, n]
 
-    From the first column on where a is found not to be positive definite, diagonal elements are NaN.
+    What a has of imaginary parts on its diagonal does not count.  From the first column on where a is found not to be
+    positive definite, diagonal elements are NaN.  symmetrized: derivatives are those of the function of the symmetric
+    part of a, which is the same where a is symmetric.
     """
 
     name = "cholesky"
+    symmetrized: bool = False
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         check_matrices(self.name, avals[0])
@@ -195,39 +203,48 @@ class Cholesky(Primitive):
         x = np.zeros_like(a)
         with np.errstate(all="ignore"):
             for j in range(a.shape[-1]):
-                column = a[..., j:, j] - np.einsum("...ik,...k->...i", x[..., j:, :j], x[..., j, :j])
-                pivot = column[..., :1]
-                x[..., j:, j] = column / np.sqrt(np.where(pivot > 0, pivot, a.dtype.type(np.nan)))
+                column = a[..., j:, j] - np.einsum("...ik,...k->...i", x[..., j:, :j], x[..., j, :j].conj())
+                pivot = column[..., :1].real
+                root = np.sqrt(np.where(pivot > 0, pivot, pivot.dtype.type(np.nan)))
+                x[..., j:, j] = column / root
+                x[..., j, j] = root[..., 0]
         return x
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         def one(a: ArrayLike) -> Sequence[Result]:
             n, _ = shape_of(a)
-            dtype = m.dtype_of(a)
+            dtype = m.part_dtype(a)
 
             def step(j: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
                 (a,), (x,) = consts, carries
                 rest = n - j
-                left, row = slice_array(x, (j, 0), (rest, j)), m.row_of(x, j, 0, j)
+                left, row = slice_array(x, (j, 0), (rest, j)), conj(m.row_of(x, j, 0, j))
                 column = sub(m.column_of(a, j, j), dot_general(left, row, ((1,), (0,))))
-                pivot = reshape(slice_array(column, (0,), (1,)), ())
+                pivot = real(reshape(slice_array(column, (0,), (1,)), ()))
                 root = bind(Sqrt(), select(bind(Gt(), pivot, dtype.type(0)), pivot, dtype.type(np.nan)))
-                return [m.put_column(x, div(column, broadcast_in_dim(root, (rest,), ())), j, j)]
+                by = broadcast_in_dim(root, (rest,), ())
+                column = _over(column, by)
+                if m.is_complex(a):
+                    column = update_slice(column, reshape(m.like(root, a), (1,)), (0,))
+                return [m.put_column(x, column, j, j)]
 
-            return m.index_loop(n, step, [m.zeros((n, n), dtype)], [a])
+            return m.index_loop(n, step, [m.zeros((n, n), m.dtype_of(a))], [a])
 
         def together(a: ArrayLike) -> Result:
-            given, dtype = m.elements_of(a), m.dtype_of(a)
+            given, dtype = m.elements_of(a), m.part_dtype(a)
             lead = shape_of(given[0][0])
             zero, lost = (broadcast_in_dim(dtype.type(x), lead, ()) for x in (0, np.nan))
             found: list[list[Any]] = [[None] * len(given) for _ in given]
+            roots: list[Any] = []
             for j in range(len(given)):
                 for i in range(j, len(given)):
-                    x = m.less_products(given[i][j], [(found[i][k], found[j][k]) for k in range(j)])
+                    x = m.less_products(given[i][j], [(found[i][k], conj(found[j][k])) for k in range(j)])
                     if i == j:
-                        found[j][j] = bind(Sqrt(), select(bind(Gt(), x, zero), x, lost))
+                        x = real(x)
+                        roots.append(bind(Sqrt(), select(bind(Gt(), x, zero), x, lost)))
+                        found[j][j] = m.like(roots[j], a)
                     else:
-                        found[i][j] = div(x, found[j][j])
+                        found[i][j] = _over(x, roots[j])
             return m.from_elements(found)
 
         if m.is_stack_of_small(operands[0].shape):
@@ -235,7 +252,7 @@ class Cholesky(Primitive):
         return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
 
     def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Result, Result]:
-        """dL = L Phi(L^-1 da L^-T), Phi the lower triangle with half of the diagonal.
+        """dL = L Phi(L^-1 da L^-H), Phi the lower triangle with half of the diagonal.
 
         Source: Giles 2008, section 2.2 (Cholesky factorisation).
         """
@@ -243,12 +260,19 @@ class Cholesky(Primitive):
         x = bind(self, a)
         if t is None:
             return x, None
-        inner = triangular_solve(x, m.mirrored(t), lower=True)
-        inner = m.swapped(triangular_solve(x, m.swapped(inner), lower=True))
+        if self.symmetrized:
+            t = mul(add(t, m.adjoint(t)), broadcast_in_dim(m.dtype_of(t).type(0.5), shape_of(t), ()))
+        inner = triangular_solve(x, t if self.symmetrized else m.mirrored(t), lower=True)
+        inner = m.adjoint(triangular_solve(x, m.adjoint(inner), lower=True))
         return x, m.product(x, half_of_diagonal(inner))
 
     def batch(self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent) -> tuple[Result, int]:
         return bind(self, move_to_front(args[0], dims[0])), 0
+
+
+def _over(x: ArrayLike, by: ArrayLike) -> Result:
+    """Numbers over real ones, complex ones part by part."""
+    return make_complex(div(real(x), by), div(imag(x), by)) if m.is_complex(x) else div(x, by)
 
 
 def half_of_diagonal(x: ArrayLike) -> Result:
@@ -259,5 +283,5 @@ def half_of_diagonal(x: ArrayLike) -> Result:
 
 
 def cholesky(a: ArrayLike) -> Result:
-    """The Cholesky factors of symmetric positive definite matrices."""
+    """The Cholesky factors of symmetric, or Hermitian, positive definite matrices."""
     return bind(Cholesky(), a)

@@ -1,4 +1,4 @@
-"""Eigenvalues of symmetric matrices by way of tridiagonal ones: what the rule of `Eigh` is written with."""
+"""Symmetric and Hermitian matrices as tridiagonal ones, and the eigenvalues of these, which `Eigh` is written with."""
 
 from __future__ import annotations
 
@@ -8,31 +8,122 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Extent
+from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs
 from tracejit.primitives.comparison import And, Eq, Ge, Gt, Lt
+from tracejit.primitives.complex_numbers import conj, real
 from tracejit.primitives.contraction import dot_general
-from tracejit.primitives.creation import extent_value
+from tracejit.primitives.creation import extent_value, iota
 from tracejit.primitives.elementwise import add, div, mul, neg, select, sub
+from tracejit.primitives.hessenberg import no_derivative, reflector_of
 from tracejit.primitives.qr import reflected, reflector
-from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array, transpose
+from tracejit.primitives.shape import broadcast_in_dim, reshape, reverse, slice_array, transpose
 from tracejit.primitives.slicing import update_slice
 from tracejit.primitives.transcendental import Sqrt
+from tracejit.primitives.triangular import check_matrices
+from tracejit.support.dtypes import real_dtype
+from tracejit.support.errors import ShapeError
+from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
-__all__ = ["diagonalized", "tridiagonalized"]
+__all__ = ["Tridiagonal", "diagonalized", "tridiagonalized"]
 
 MOST_SWEEPS = 30
 """Sweeps for each eigenvalue; fewer than 2 are needed on average."""
 
 
-def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
-    """(diagonal, elements beside it and a 0, rows of Q^T if wanted) of Q^T a Q, for a symmetric matrix.
+@frozen(eq=False)
+class Tridiagonal(Primitive):
+    """The tridiagonal q^H a q of symmetric matrices, or Hermitian ones, of which one triangle counts, and the
+    reflections whose product q is.   a: [.., n, n] -> packed [.., n, n], d real[.., n], e real[.., n-1], taus [.., n-1]
 
-    Source: Householder's reflections, each applied from both sides (Wilkinson 1960, "Householder's method for the
-    solution of the algebraic eigenproblem").
+    packed: d on the diagonal, e beside it, the reflections' vectors without their ones in the rest of that triangle,
+    and in the other what a has there.   Source: the conventions of LAPACK's hetrd.
+    """
+
+    name = "tridiagonal"
+    multiple_results = True
+    lower_triangle: bool = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
+        (a,) = avals
+        check_matrices(self.name, a)
+        *lead, n, _ = a.shape
+        part = real_dtype(a.dtype)
+        if isinstance(n, int) and not n:
+            raise ShapeError(f"[{self.name}] takes matrices with elements, not {a}")
+        beside = (*lead, n - 1)
+        return a.strong(), ShapedArray((*lead, n), part), ShapedArray(beside, part), ShapedArray(beside, a.dtype)
+
+    def impl(self, *args: ArrayLike) -> list[Result]:
+        a = np.asarray(args[0])
+        turn = 1 if self.lower_triangle else -1
+        given = a[..., ::turn, ::turn]
+        *lead, n, _ = a.shape
+        part = np.real(a).dtype
+        packed, taus = given.copy(), np.zeros((*lead, n - 1), a.dtype)
+        d, e = np.zeros((*lead, n), part), np.zeros((*lead, n - 1), part)
+        for at in np.ndindex(*lead):
+            below = np.tril(given[at], -1)
+            x = below + below.conj().T + np.diag(np.real(np.diag(given[at])))
+            for k in range(n - 1):
+                v, tau, e[(*at, k)] = reflector_of(x[k + 1 :, k])
+                packed[(*at, slice(k + 1, None), k)], taus[(*at, k)] = v, tau
+                packed[(*at, k + 1, k)] = e[(*at, k)]
+                y = tau * (x[k + 1 :, k + 1 :] @ v)
+                y = y - tau * (y.conj() @ v) / 2 * v
+                x[k + 1 :, k + 1 :] -= np.outer(v, y.conj()) + np.outer(y, v.conj())
+            d[at] = np.real(np.diag(x))
+            packed[at][np.diag_indices(n)] = d[at]
+        return [
+            packed[..., ::turn, ::turn].copy(),
+            d[..., ::turn].copy(),
+            e[..., ::turn].copy(),
+            taus[..., ::turn].copy(),
+        ]
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        def one(a: ArrayLike) -> Sequence[Result]:
+            n = shape_of(a)[0]
+            given = a if self.lower_triangle else reverse(a, (0, 1))
+            x, beside, scales, rows = _reflected_to_bands(m.mirrored(given), True)
+            d, e, taus = (
+                real(m.diagonal_of(x)),
+                slice_array(real(beside), (0,), (n - 1,)),
+                slice_array(scales, (0,), (n - 1,)),
+            )
+            i, j = iota((n, n), 0, np.int64), iota((n, n), 1, np.int64)
+            packed = select(bind(Gt(), i, j), m.swapped(rows), given)
+            packed = select(bind(Eq(), i, j), broadcast_in_dim(m.like(d, a), (n, n), (0,)), packed)
+            next_to = bind(Eq(), i, add(j, broadcast_in_dim(np.int64(1), (n, n), ())))
+            packed = select(next_to, broadcast_in_dim(beside, (n, n), (1,)), packed)
+            if self.lower_triangle:
+                return [packed, d, e, taus]
+            return [reverse(packed, (0, 1)), *[reverse(y, (0,)) for y in (d, e, taus)]]
+
+        return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
+        if tangents[0] is not None:
+            raise no_derivative("the tridiagonal form")
+        outs = list(bind(self, *primals))
+        return outs, [None] * len(outs)
+
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int]]:
+        return list(bind(self, move_to_front(args[0], dims[0]))), (0,) * 4
+
+
+def _reflected_to_bands(a: ArrayLike, vectors: bool) -> list[Result]:
+    """(the matrix with the diagonal of Q^H a Q, elements beside it and a 0, factors of the reflections and, if wanted,
+    their vectors as rows), for a symmetric matrix or a Hermitian one.
     """
     n = shape_of(a)[0]
     dtype = m.dtype_of(a)
@@ -44,12 +135,12 @@ def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
         part = slice_array(x, (j, j), (rest, rest))
         spread = broadcast_in_dim(tau, (rest,), ())
         turned = mul(dot_general(part, v, ((1,), (0,))), spread)
-        along = mul(mul(dot_general(turned, v, ((0,), (0,))), tau), dtype.type(0.5))
+        along = mul(mul(dot_general(conj(turned), v, ((0,), (0,))), tau), dtype.type(0.5))
         turned = sub(turned, mul(broadcast_in_dim(along, (rest,), ()), v))
         shape = (rest, rest)
         change = add(
-            mul(broadcast_in_dim(v, shape, (0,)), broadcast_in_dim(turned, shape, (1,))),
-            mul(broadcast_in_dim(turned, shape, (0,)), broadcast_in_dim(v, shape, (1,))),
+            mul(broadcast_in_dim(v, shape, (0,)), broadcast_in_dim(conj(turned), shape, (1,))),
+            mul(broadcast_in_dim(turned, shape, (0,)), broadcast_in_dim(conj(v), shape, (1,))),
         )
         x = m.put(x, sub(part, change), j, j)
         beside = update_slice(beside, reshape(beta, (1,)), (k,))
@@ -58,9 +149,20 @@ def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
 
     zeros = m.zeros((n,), dtype)
     start = [a, zeros, zeros, *([m.zeros((n, n), dtype)] if vectors else [])]
-    x, beside, scales, *kept = m.index_loop(n - 1, step, start)
+    return m.index_loop(n - 1, step, start)
+
+
+def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
+    """(diagonal, elements beside it and a 0, rows of Q^T if wanted) of Q^H a Q, for a symmetric matrix, or a Hermitian
+    one; these two are real.
+
+    Source: Householder's reflections, each applied from both sides (Wilkinson 1960, "Householder's method for the
+    solution of the algebraic eigenproblem").
+    """
+    x, beside, scales, *kept = _reflected_to_bands(a, vectors)
     if not vectors:
-        return [m.diagonal_of(x), beside]
+        return [real(m.diagonal_of(x)), real(beside)]
+    n = shape_of(a)[0]
 
     def formed(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
         (rows, scales), (q,) = consts, carries
@@ -69,7 +171,7 @@ def tridiagonalized(a: ArrayLike, vectors: bool) -> list[Result]:
         return [reflected(q, m.row_of(rows, k, k + 1), tau, k + 1)]
 
     (q,) = m.index_loop(n - 1, formed, [m.eye_like(x)], [*kept, scales])
-    return [m.diagonal_of(x), beside, transpose(q, (1, 0))]
+    return [real(m.diagonal_of(x)), real(beside), transpose(q, (1, 0))]
 
 
 def diagonalized(diagonal: ArrayLike, beside: ArrayLike, rows: Sequence[ArrayLike]) -> list[Result]:

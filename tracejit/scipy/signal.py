@@ -11,7 +11,8 @@ from tracejit.api.control import scan
 from tracejit.api.returning import returning_arrays
 from tracejit.ir.extents import Extent, Shape, prod
 from tracejit.lax.operands import array, aval, reject
-from tracejit.numpy import convolution, padding, ufuncs as u
+from tracejit.numpy import convolution, fourier, padding, reductions, shaping, ufuncs as u
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.convolution import ConvGeneralDilated
 from tracejit.primitives.creation import iota
@@ -29,8 +30,8 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
 
 __all__ = [
-    "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "detrend", "fftconvolve", "lfilter",
-    "medfilt", "medfilt2d", "oaconvolve", "upfirdn",
+    "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "csd", "detrend", "fftconvolve",
+    "lfilter", "medfilt", "medfilt2d", "oaconvolve", "upfirdn",
 ]  # fmt: skip
 
 _MODES = ("full", "same", "valid")
@@ -352,6 +353,115 @@ def _flattened(x: ArrayLike, k: int) -> Result:
     slope = u.divide(rise, u.maximum(weight, dtype.type(0.5)))  # one place has no slope, two have weight 0.5
     line = u.multiply(broadcast_in_dim(slope, shape, rest), broadcast_in_dim(place, shape, (k,)))
     return u.subtract(flat, line)
+
+
+# -- spectra -----------------------------------------------------------------------------------------------------------
+_COSINES = {
+    "boxcar": (1.0,), "hann": (0.5, 0.5), "hamming": (0.54, 0.46), "blackman": (0.42, 0.5, 0.08),
+}  # fmt: skip
+"""Windows that are sums of cosines: their coefficients, the signs alternating."""
+
+
+def csd(
+    x: ArrayLike,
+    y: ArrayLike | None,
+    fs: float = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Result, Result]:
+    """(frequencies, cross spectral density) of two signals by Welch's method: the mean over segments of
+    conj(X) * Y, X and Y being their Fourier transforms.
+
+    fs: the frequency of samples.  window: "boxcar", "hann", "hamming", "blackman", or an array of nperseg numbers.
+    nperseg: how long a segment is (256, or as long as the signals are), noverlap: how much of it is the next one's, too
+    (a half).  nfft: the length of transforms, with zeros behind.  detrend: as in `detrend`, or False.  scaling:
+    "density" or "spectrum".  The shorter signal has zeros behind it.
+
+    Raises: ShapeError for lengths that do not fit, and other windows, scalings and averages.
+    Source: SciPy's scipy.signal.csd.
+
+    >>> import numpy as np, tracejit as tj
+    >>> f, p = tj.scipy.signal.csd(np.array([1.0, 0.0, -1.0, 0.0]), np.ones(4), window="boxcar")
+    >>> f
+    Array([0.  , 0.25, 0.5 ], dtype=float64)
+    """
+    if scaling not in ("density", "spectrum"):
+        raise reject(f"Unknown scaling: {scaling!r}")
+    if average != "mean":
+        raise reject(f"csd: average is 'mean' here, not {average!r}")
+    first = array(x)
+    second = first if y is None else array(y)
+    k = axis_index(axis, max(aval(first).ndim, aval(second).ndim))
+    first, second = (shaping.moveaxis(z, k - max(aval(first).ndim, aval(second).ndim), -1) for z in (first, second))
+    lengths = [_length(z) for z in (first, second)]
+    n = max(lengths)
+    first, second = (_lengthened(z, n - m) for z, m in zip((first, second), lengths, strict=True))
+    if not isinstance(window, str):
+        nperseg = len(window)
+    size = min(256 if nperseg is None else int(nperseg), n)
+    if size < 1:
+        raise reject("nperseg must be a positive integer")
+    count = size if nfft is None else int(nfft)
+    if count < size:
+        raise reject("nfft must be greater than or equal to nperseg.")
+    shared = size // 2 if noverlap is None else int(noverlap)
+    if shared >= size:
+        raise reject("noverlap must be less than nperseg.")
+    dtype = np.result_type(aval(first).dtype, aval(second).dtype, np.complex64)
+    weights = _window(window, size)
+    sided = return_onesided and all(aval(z).dtype.kind != "c" for z in (first, second))
+    places = np.arange(size) + (size - shared) * np.arange((n - shared) // (size - shared))[:, None]
+    spectra = [_segments(z, places, weights, detrend, count, sided) for z in (first, second)]
+    total = fs * np.sum(weights * weights) if scaling == "density" else np.sum(weights) ** 2
+    scale = np.full(count // 2 + 1 if sided else count, 1 / total)
+    if sided:
+        scale[1 : None if count % 2 else -1] *= 2
+    mean = reductions.mean(u.multiply(conj(spectra[0]), spectra[1]), axis=-2)
+    out = convert(u.multiply(mean, scale.astype(dtype)), dtype)
+    frequencies = np.fft.rfftfreq(count, 1 / fs) if sided else np.fft.fftfreq(count, 1 / fs)
+    return frequencies, shaping.moveaxis(out, -1, k)
+
+
+def _length(x: ArrayLike) -> int:
+    n = aval(x).shape[-1]
+    return n if isinstance(n, int) else int(n)
+
+
+def _lengthened(x: ArrayLike, by: int) -> Result:
+    return padding.pad(x, [(0, 0)] * (aval(x).ndim - 1) + [(0, by)]) if by else x
+
+
+def _window(window: Any, size: int) -> np.ndarray[Any, Any]:
+    """The numbers that segments are multiplied by; those that have a name are periodic."""
+    if not isinstance(window, str):
+        return np.asarray(window, np.float64)
+    if window not in _COSINES:
+        raise reject(f"csd: window is an array, or one of {', '.join(map(repr, _COSINES))}, not {window!r}")
+    angles = 2 * np.pi * np.arange(size) / size
+    return np.sum([(-1) ** j * a * np.cos(j * angles) for j, a in enumerate(_COSINES[window])], axis=0)
+
+
+def _segments(
+    x: ArrayLike, places: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], kind: Any, count: int, sided: bool
+) -> Result:
+    """The transforms of the segments at these places.   x: [.., n] -> [.., segments, frequencies]"""
+    parts = OPERATORS.getitem(x, (..., places))
+    if kind:
+        parts = kind(parts) if callable(kind) else _detrended(parts, kind)
+    single = aval(parts).dtype.name in ("float32", "complex64")
+    parts = u.multiply(parts, weights.astype(np.float32) if single else weights)
+    return fourier.rfft(parts, count) if sided else fourier.fft(parts, count)
+
+
+def _detrended(x: ArrayLike, kind: str) -> Result:
+    return detrend(x, -1, kind)
 
 
 # -- filters -----------------------------------------------------------------------------------------------------------

@@ -29,18 +29,9 @@ NOT_HERE: dict[str, str] = {
     "ensure_compile_time_eval": "what follows from no argument is computed where Python computes it; do so before",
     "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
     "export": "programs are not stored; f.lower(...).text() shows them",
-    "platform_dependent": "a program is one for all backends; choose the function by what backend= is given to jit",
-    **dict.fromkeys(
-        ("eig", "schur", "rsf2csf", "sqrtm", "funm"),
-        "what it gives of real matrices may be complex; use tj.scipy.linalg.eigh for symmetric ones, or call SciPy's "
-        "before or after the compiled function",
-    ),
-    **dict.fromkeys(
-        ("hessenberg", "tridiagonal"),
-        "there is no such decomposition here; use tj.scipy.linalg.qr, eigh or lu, or call SciPy's outside",
-    ),
-    "solve_sylvester": "write the equation as a linear system, np.kron(a, np.eye(n)) + np.kron(np.eye(m), b.T) times "
-    "x.ravel(), for small matrices, or call SciPy's before or after the compiled function",
+    "funm": "write the function with tj.scipy.linalg.eig, v @ (f(w)[:, None] * inv(v)), or call SciPy's before or "
+    "after the compiled function",
+    "hessenberg": "use tj.scipy.linalg.hessenberg, which gives the matrices",
     "cholesky_update": "use tj.lax.linalg.cholesky of the changed matrix, r.T @ r + np.outer(w, w)",
     "qdwh": "use tj.scipy.linalg.polar",
     "closure_convert": "what a function reads from outside has derivatives too; give the values as arguments",

@@ -80,6 +80,7 @@ class Trace:
     # around the one that records the function
     base: Interpreter = field(factory=current_interpreter)
     is_eager: bool = False
+    backend: str | None = None  # the one that the program is for, where it is known
     # masks whose number of True elements is an extent: the mask, what the extent was bound in, it, and where they are
     counted: list[tuple[Any, Interpreter, Extent, Any]] = field(factory=list["tuple[Any, Interpreter, Extent, Any]"])
     lengths: list[tuple[Any, Interpreter, Extent]] = field(factory=list["tuple[Any, Interpreter, Extent]"])  # of slices

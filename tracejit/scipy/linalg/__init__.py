@@ -1,4 +1,5 @@
-"""Linear algebra: what `scipy.linalg` has under that name, of real matrices and stacks of them.
+"""Linear algebra: what `scipy.linalg` has under that name, of matrices, real and complex ones, and stacks of
+them.
 
 As in SciPy float32 is computed in float32.  What is not finite, singular or not positive definite is an error with
 SciPy's text when the program has run; nothing warns.  `overwrite_a` and the like change nothing.  In traced functions
@@ -13,22 +14,38 @@ from typing import Any
 from numpy.linalg import LinAlgError as LinAlgError
 
 from tracejit.api.returning import returning_arrays
-from tracejit.scipy.linalg import banded, eigenvalues, functions, orthogonal, singular_values, special_matrices, systems
+from tracejit.scipy.linalg import (
+    banded,
+    eigenvalues,
+    functions,
+    orthogonal,
+    schur_forms,
+    singular_values,
+    special_matrices,
+    systems,
+)
 from tracejit.scipy.linalg.banded import *  # noqa: F403
 from tracejit.scipy.linalg.eigenvalues import *  # noqa: F403
 from tracejit.scipy.linalg.functions import *  # noqa: F403
 from tracejit.scipy.linalg.orthogonal import *  # noqa: F403
 from tracejit.scipy.linalg.refused import reason_against, refusing
+from tracejit.scipy.linalg.schur_forms import *  # noqa: F403
 from tracejit.scipy.linalg.singular_values import *  # noqa: F403
 from tracejit.scipy.linalg.special_matrices import *  # noqa: F403
 from tracejit.scipy.linalg.systems import *  # noqa: F403
 from tracejit.tracer.substitutes import redirect_members
 
-_FUNCTIONS = {
-    name: getattr(module, name)
-    for module in (banded, eigenvalues, functions, orthogonal, singular_values, special_matrices, systems)
-    for name in module.__all__
-}
+_MODULES = (
+    banded,
+    eigenvalues,
+    functions,
+    orthogonal,
+    schur_forms,
+    singular_values,
+    special_matrices,
+    systems,
+)
+_FUNCTIONS = {name: getattr(module, name) for module in _MODULES for name in module.__all__}
 
 
 def enter() -> None:

@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of symmetric matrices."""
+"""Eigenvalues and eigenvectors of symmetric and Hermitian matrices."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tracejit.primitives import (
     spectral,
     triangular,
 )
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.creation import iota
 from tracejit.scipy.linalg.operands import (
     column,
@@ -24,6 +25,7 @@ from tracejit.scipy.linalg.operands import (
     is_empty,
     is_square,
     lapack_dtype,
+    numbers,
     real,
     same_rows,
     single_matrix,
@@ -56,8 +58,8 @@ def _generalized(x: ArrayLike, b: ArrayLike, lower: bool, kind: int) -> tuple[Re
     fails_where(found, _B_NOT_DEFINITE, u.add(number, 1))
     if kind == 1:
         half = triangular.triangular_solve(factor, x, lower=True)
-        return m.swapped(triangular.triangular_solve(factor, m.swapped(half), lower=True)), factor
-    return m.product(m.product(m.swapped(factor), x), factor), factor
+        return m.adjoint(triangular.triangular_solve(factor, m.adjoint(half), lower=True)), factor
+    return m.product(m.product(m.adjoint(factor), x), factor), factor
 
 
 def eigh(
@@ -77,6 +79,7 @@ def eigh(
     """(eigenvalues ascending, eigenvectors) of symmetric matrices, or the values alone with eigvals_only.
     a, b: [.., n, n] -> [.., n], [.., n, n]
 
+    Complex matrices are Hermitian, and their eigenvalues real.
     lower: which triangle counts.  b: for a @ v == w * b @ v (type 1), a @ b @ v == w * v (2), b @ a @ v == w * v (3).
     subset_by_index: (first, last) of those that are given.  subset_by_value: (low, high), without low itself; how many
     there are, data say.  All are computed in any case.  Eigenvectors have their element of greatest magnitude positive
@@ -92,14 +95,14 @@ def eigh(
     Array([1., 5.], dtype=float64)
     """
     _check_driver(driver, b, subset_by_index is not None or subset_by_value is not None)
-    x = real("eigh", a, check_finite)
+    x = numbers("eigh", a, check_finite)
     if not is_square(x):
         raise reject('expected square "a" matrix')
     if b is None:
         x = floats(x)
         factor = None
     else:
-        other = real("eigh", b, check_finite)
+        other = numbers("eigh", b, check_finite)
         if not is_square(other):
             raise reject('expected square "b" matrix')
         if not same_rows(x, other):
@@ -118,13 +121,13 @@ def eigh(
         w, v = spectral.eigh(x, bool(lower))
         if factor is not None and not is_empty(x):
             v = (
-                triangular.triangular_solve(factor, v, lower=True, transposed=True)
+                triangular.triangular_solve(conj(factor), v, lower=True, transposed=True)
                 if type != 3
                 else m.product(factor, v)
             )
     if not check_finite and not is_empty(x):
         finite = r.all(u.isfinite(m.mirrored(x, bool(lower))), axis=(-2, -1))
-        w = u.where(column(finite), w, dtype.type(np.nan))
+        w = u.where(column(finite), w, m.part_dtype(x).type(np.nan))
         v = v if v is None else u.where(column(column(finite)), v, dtype.type(np.nan))
     if subset_by_value is not None:
         single_matrix("eigh with subset_by_value", x)

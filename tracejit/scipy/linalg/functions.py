@@ -1,4 +1,4 @@
-"""Functions of matrices: the exponential and what is made of it."""
+"""Functions of matrices: the exponential and what is made of it, and the square root."""
 
 from __future__ import annotations
 
@@ -8,17 +8,26 @@ from tracejit.ir.extents import is_one
 from tracejit.numpy import joining, ufuncs as u
 from tracejit.numpy.axes import reject
 from tracejit.numpy.promotion import aval, to_dtype
-from tracejit.primitives import matrix_exponential as of_exp, matrix_loops as m, shape as p
-from tracejit.scipy.linalg.operands import FLOAT64, fails, inexact_dtype, is_empty, is_square, real, together
+from tracejit.primitives import matrix_exponential as of_exp, matrix_loops as m, matrix_root as of_root, shape as p
+from tracejit.scipy.linalg.operands import (
+    double_dtype,
+    fails,
+    inexact_dtype,
+    is_empty,
+    is_square,
+    numbers,
+    refuse_options,
+    together,
+)
 from tracejit.scipy.linalg.systems import solve
 from tracejit.support.typing import ArrayLike, Result
 
-__all__ = ["coshm", "cosm", "expm", "expm_frechet", "sinhm", "sinm", "tanhm", "tanm"]
+__all__ = ["coshm", "cosm", "expm", "expm_frechet", "sinhm", "sinm", "sqrtm", "tanhm", "tanm"]
 
 
 def _squares(name: str, x: ArrayLike) -> Result:
     """Raises: LinearAlgebraError unless x is square matrices."""
-    y = real(name, x, False)
+    y = numbers(name, x, False)
     if aval(y).ndim < 2:
         raise fails("The input array must be at least two-dimensional")
     if not is_square(y):
@@ -44,16 +53,17 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Array([[1., 1.],
            [0., 1.]], dtype=float64)
     """
-    x = real("expm", A, False)
+    x = numbers("expm", A, False)
     if aval(x).ndim < 2 and all(is_one(n) for n in aval(x).shape):
-        return u.exp(p.reshape(to_dtype(x, FLOAT64), (1, 1)))
+        return u.exp(p.reshape(to_dtype(x, double_dtype(x)), (1, 1)))
     return _exponential(_squares("expm", x))
 
 
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
 ) -> Any:
-    """(expm(A), its derivative in the direction E), or without compute_expm the derivative alone, in float64.
+    """(expm(A), its derivative in the direction E), or without compute_expm the derivative alone, in float64
+    or complex128.
     A, E: [.., n, n]
 
     method: "SPS" or "blockEnlarge", which are computed alike.
@@ -66,7 +76,7 @@ def expm_frechet(
     Array([[1., 2.],
            [3., 4.]], dtype=float64)
     """
-    x, direction = real("expm_frechet", A, check_finite), real("expm_frechet", E, check_finite)
+    x, direction = numbers("expm_frechet", A, check_finite), numbers("expm_frechet", E, check_finite)
     for name, y in (("A", x), ("E", direction)):
         if not is_square(y):
             raise reject(f"expected {name} to be a square matrix")
@@ -74,7 +84,8 @@ def expm_frechet(
         raise reject("expected A and E to be the same shape")
     if method not in (None, "SPS", "blockEnlarge"):
         raise reject(f"Unknown implementation {method}")
-    x, direction = together((to_dtype(x, FLOAT64), 2), (to_dtype(direction, FLOAT64), 2))
+    dtype = double_dtype(x, direction)
+    x, direction = together((to_dtype(x, dtype), 2), (to_dtype(direction, dtype), 2))
     slope = of_exp.expm_frechet(x, direction)
     return (of_exp.expm(x), slope) if compute_expm else slope
 
@@ -177,3 +188,21 @@ def tanm(A: ArrayLike) -> Result:
     """
     cosine, sine = _turned("tanm", A)
     return cosine if is_empty(cosine) else solve(cosine, sine, check_finite=False)
+
+
+# -- the square root ---------------------------------------------------------------------------------------------------
+def sqrtm(A: ArrayLike, disp: Any = None, blocksize: Any = None) -> Result:
+    """The principal square roots of square matrices, complex in any case.   A: [.., n, n]
+
+    Its derivative is there where A is not singular.  blocksize: changes nothing.
+
+    Raises: LinAlgError for other shapes, UnsupportedError for disp.
+    Source: SciPy's scipy.linalg.sqrtm.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.sqrtm(np.array([[4.0, 1.0], [0.0, 4.0]])).real
+    Array([[2.  , 0.25],
+           [0.  , 2.  ]], dtype=float64)
+    """
+    refuse_options("sqrtm", disp=(disp is False, "leave it out"))
+    return of_root.sqrtm(_squares("sqrtm", A))

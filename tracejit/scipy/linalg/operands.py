@@ -21,14 +21,15 @@ from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.failures import Reason
 
 __all__ = [
-    "FLOAT32", "FLOAT64", "broadcast_over", "column", "fails", "finite", "first_of", "floats", "inexact_dtype", 
-    "is_empty", "is_square", "lapack_dtype", "real", "refuse_options", "same_rows", "single_matrix", "square",
-    "together", "without_column",
+    "FLOAT32", "FLOAT64", "broadcast_over", "column", "double_dtype", "fails", "finite", "first_of", "floats",
+    "inexact_dtype", "is_empty", "is_square", "lapack_dtype", "numbers", "real", "refuse_options", "same_rows",
+    "single_matrix", "square", "together", "without_column",
 ]  # fmt: skip
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 NOT_FINITE = Reason(ForbiddenValue, "array must not contain infs or NaNs")
-_SMALL = frozenset("?bBhHef")
+COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
+_SMALL = frozenset("?bBhHefF")
 """Codes of the dtypes that LAPACK's functions of single precision take."""
 
 
@@ -53,6 +54,20 @@ def real(name: str, x: ArrayLike, check_finite: bool = True) -> Result:
     return finite(y) if check_finite else y
 
 
+def numbers(name: str, x: ArrayLike, check_finite: bool = True) -> Result:
+    """An operand that may be complex.   check_finite: the program fails if an element is infinite or NaN.
+
+    Raises: DtypeError for what is no number.
+    """
+    y = array_of(x)
+    have = aval(y).dtype
+    if have.kind not in "biufc":
+        raise DtypeError(
+            f"scipy.linalg.{name} computes with numbers, not with {short_name(have)}", location=user_location()
+        )
+    return finite(y) if check_finite else y
+
+
 def finite(x: ArrayLike) -> Result:
     """An operand; the program fails if an element is infinite or NaN."""
     if aval(x).dtype.kind in "fc":
@@ -65,13 +80,23 @@ def lapack_dtype(*xs: ArrayLike) -> np.dtype[Any]:
 
     Source: SciPy's find_best_blas_type.
     """
-    return FLOAT32 if all(aval(x).dtype.char in _SMALL for x in xs) else FLOAT64
+    small = all(aval(x).dtype.char in _SMALL for x in xs)
+    if any(aval(x).dtype.kind == "c" for x in xs):
+        return COMPLEX64 if small else COMPLEX128
+    return FLOAT32 if small else FLOAT64
 
 
 def inexact_dtype(*xs: ArrayLike) -> np.dtype[Any]:
     """The precision of functions that are no LAPACK's: double for integers."""
     dtype = np.result_type(*[aval(x).dtype for x in xs])
+    if dtype.kind == "c":
+        return COMPLEX64 if dtype.itemsize < 16 else COMPLEX128
     return FLOAT32 if dtype.kind == "f" and dtype.itemsize < 8 else FLOAT64
+
+
+def double_dtype(*xs: ArrayLike) -> np.dtype[Any]:
+    """Double precision, of complex numbers where an operand is of such."""
+    return COMPLEX128 if any(aval(x).dtype.kind == "c" for x in xs) else FLOAT64
 
 
 def floats(x: ArrayLike) -> Result:

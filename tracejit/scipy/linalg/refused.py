@@ -22,7 +22,7 @@ _EQUATION = (
 
 _REASONS: dict[str, str] = {
     **dict.fromkeys(
-        ("eigvals", "logm", "signm", "fractional_matrix_power", "qz", "ordqz", "cdf2rdf"), _COMPLEX
+        ("logm", "signm", "fractional_matrix_power", "qz", "ordqz", "cdf2rdf"), _COMPLEX
     ),
     **dict.fromkeys(
         ("solve_continuous_lyapunov", "solve_lyapunov", "solve_discrete_lyapunov", "solve_continuous_are",
@@ -37,7 +37,7 @@ _REASONS: dict[str, str] = {
     **dict.fromkeys(("cossin", "bandwidth", "matrix_balance", "clarkson_woodruff_transform"), _OUTSIDE),
 }  # fmt: skip
 """Of SciPy alone; those that JAX has, too, are in `NOT_HERE`."""
-_OF_JAX = frozenset({"eig", "funm", "hessenberg", "rsf2csf", "schur", "solve_sylvester", "sqrtm"})
+_OF_JAX = frozenset({"funm"})
 
 
 def reason_against(name: str) -> str | None:

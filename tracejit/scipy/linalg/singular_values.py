@@ -24,7 +24,7 @@ from tracejit.scipy.linalg.operands import (
     is_empty,
     is_square,
     lapack_dtype,
-    real,
+    numbers,
     refuse_options,
     single_matrix,
 )
@@ -70,7 +70,7 @@ def svd(
 
 def matrix(name: str, a: ArrayLike, check_finite: bool, message: str = "expected matrix") -> Result:
     """Matrices in the precision of LAPACK.   Raises: ShapeError with this text for less than two axes."""
-    x = floats(real(name, a, check_finite))
+    x = floats(numbers(name, a, check_finite))
     if aval(x).ndim < 2:
         raise reject(message)
     return x
@@ -96,7 +96,7 @@ def _longer(x: ArrayLike) -> Extent:
 
 def _rounding(x: ArrayLike) -> Result:
     """The unit of rounding times the greater extent of matrices."""
-    dtype = aval(x).dtype
+    dtype = m.part_dtype(x)
     n = _longer(x)
     eps = dtype.type(np.finfo(dtype).eps)
     return u.multiply(to_dtype(extent_value(n, np.int64), dtype), eps) if isinstance(n, Dim) else dtype.type(n) * eps
@@ -109,8 +109,9 @@ def _least(x: ArrayLike, sizes: ArrayLike, atol: ArrayLike, rtol: ArrayLike) -> 
             raise reject("atol and rtol values must be positive.")
     ratio = _rounding(x) if rtol is None else rtol
     most = r.max(sizes, -1, keepdims=True, initial=0)
-    least = u.multiply(most, to_dtype(ratio, aval(x).dtype))
-    return least if atol is None else u.add(least, to_dtype(atol, aval(x).dtype))
+    dtype = m.part_dtype(x)
+    least = u.multiply(most, to_dtype(ratio, dtype))
+    return least if atol is None else u.add(least, to_dtype(atol, dtype))
 
 
 def pinv(
@@ -140,7 +141,7 @@ def pinv(
     left, s, right = spectral.svd(x)
     large = u.greater(s, _least(x, s, atol, rtol))
     inverse = u.where(large, u.divide(1, u.where(large, s, 1)), 0)
-    out = linear.matmul(m.swapped(right), u.multiply(column(inverse), m.swapped(left)))
+    out = linear.matmul(m.adjoint(right), u.multiply(column(inverse), m.adjoint(left)))
     return (out, r.sum(to_dtype(large, np.int64), -1)) if return_rank else out
 
 
@@ -152,8 +153,9 @@ def pinvh(
     return_rank: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """`pinv` of symmetric matrices, by eigenvalues; one triangle counts, the lower one unless `lower` is false.
-    a: [.., n, n]
+    """`pinv` of symmetric, or Hermitian, matrices, by eigenvalues.   a: [.., n, n]
+
+    One triangle counts, the lower one unless `lower` is false.
 
     Raises: as `pinv`, and ShapeError unless a is square.
     Source: SciPy's scipy.linalg.pinvh.
@@ -170,7 +172,7 @@ def pinvh(
     sizes = u.absolute(w)
     large = u.greater(sizes, _least(x, sizes, atol, rtol))
     inverse = u.where(large, u.divide(1, u.where(large, w, 1)), 0)
-    out = linear.matmul(m.scaled_columns(v, inverse), m.swapped(v))
+    out = linear.matmul(m.scaled_columns(v, inverse), m.adjoint(v))
     return (out, r.sum(to_dtype(large, np.int64), -1)) if return_rank else out
 
 
@@ -202,7 +204,7 @@ def lstsq(
         raise reject(f'LAPACK driver "{lapack_driver}" is not found')
     if lapack_driver == "gelsy":
         refuse_options("lstsq", lapack_driver=(lapack_driver, "use 'gelsd'"))
-    x, right = real("lstsq", a, check_finite), real("lstsq", b, check_finite)
+    x, right = numbers("lstsq", a, check_finite), numbers("lstsq", b, check_finite)
     for y in (x, right):
         single_matrix("lstsq", y)
     if aval(x).ndim != 2 or not aval(right).ndim:
@@ -214,7 +216,7 @@ def lstsq(
     x, right = to_dtype(x, dtype), to_dtype(right, dtype)
     if is_empty(x):
         x0 = m.zeros((columns, *aval(right).shape[1:]), dtype)
-        residuals = r.sum(u.multiply(right, right), axis=0) if columns == 0 else np.empty((0,))
+        residuals = r.sum(m.squared(right), axis=0) if columns == 0 else np.empty((0,))
         return x0, residuals, 0, np.empty((0,))
     out, residuals, rank, s = d.lstsq(x, right, float(np.finfo(dtype).eps) if cond is None else cond)
     return out, residuals, to_dtype(rank, np.int64), s
@@ -266,7 +268,7 @@ def null_space(
            [1.]])
     """
     _, right, rank = _span("null_space", A, rcond, True, check_finite)
-    return m.swapped(OPERATORS.getitem(right, (slice(rank, None), slice(None))))
+    return m.adjoint(OPERATORS.getitem(right, (slice(rank, None), slice(None))))
 
 
 def subspace_angles(A: ArrayLike, B: ArrayLike) -> Result:
@@ -281,7 +283,7 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Result:
     >>> tj.jit(lambda a, b: tj.scipy.linalg.subspace_angles(a, b))(np.array([[1.0], [0.0]]), np.array([[1.0], [1.0]]))
     array([0.78539816])
     """
-    first, second = real("subspace_angles", A), real("subspace_angles", B)
+    first, second = numbers("subspace_angles", A), numbers("subspace_angles", B)
     for x in (first, second):
         if aval(x).ndim != 2:
             raise reject(f"expected 2D array, got shape {aval(x).shape}")
@@ -299,11 +301,11 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Result:
     )
     dtype = np.result_type(aval(one).dtype, aval(other).dtype)
     one, other = to_dtype(one, dtype), to_dtype(other, dtype)
-    across = linear.matmul(m.swapped(one), other)
+    across = linear.matmul(m.adjoint(one), other)
     cosines = p.reverse(svdvals(across, check_finite=False), (0,))
     k = aval(cosines).shape[0]
     beyond = u.subtract(other, linear.matmul(one, across))
-    beyond_one = u.subtract(one, linear.matmul(other, m.swapped(across)))
+    beyond_one = u.subtract(one, linear.matmul(other, m.adjoint(across)))
     sines = u.where(
         u.greater_equal(rank, other_rank),
         joining.part(svdvals(beyond, check_finite=False), 0, 0, k),
@@ -313,7 +315,7 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Result:
     skipped = u.subtract(to_dtype(extent_value(k, np.int64), np.int64), count)
     place = u.maximum(u.subtract(iota((k,), 0, np.int64), skipped), 0)
     sines = OPERATORS.getitem(sines, place)
-    large = u.greater_equal(u.multiply(cosines, cosines), dtype.type(0.5))
+    large = u.greater_equal(u.multiply(cosines, cosines), aval(cosines).dtype.type(0.5))
     angles = u.where(
         large,
         u.arcsin(u.minimum(u.where(large, sines, 0), 1)),

@@ -22,6 +22,7 @@ from tracejit.support.errors import ForbiddenValue, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.failures import Reason
+from tracejit.tracer.operators import OPERATORS
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "diagsvd", "fiedler", "fiedler_companion",
@@ -213,10 +214,9 @@ def fiedler(a: ArrayLike) -> Result:
 
 def fiedler_companion(a: ArrayLike) -> Result:
     """Fiedler's companion matrix of a polynomial with coefficients a, the highest power first, with five diagonals.
-    a: [n] -> [n-1, n-1]
+    a: [.., n] -> [.., n-1, n-1]
 
-    Raises: ValueError if the first coefficient is zero, when the program has run; UnsupportedError for several
-    polynomials.
+    Raises: ValueError if the first coefficient is zero, when the program has run.
     Source: SciPy's scipy.linalg.fiedler_companion.
 
     >>> import numpy as np, tracejit as tj
@@ -225,20 +225,16 @@ def fiedler_companion(a: ArrayLike) -> Result:
            [  1.,   0.]], dtype=float64)
     """
     x = _vector(a)
-    if aval(x).ndim > 1:
-        raise UnsupportedError(
-            "scipy.linalg.fiedler_companion takes one polynomial here; map it over several with tj.vmap",
-            location=user_location(),
-        )
-    n = static_int(aval(x).shape[0], "the number of coefficients") - 1
+    *lead, count = aval(x).shape
+    n = static_int(count, "the number of coefficients") - 1
     if n < 1:
-        return m.zeros((0,), aval(x).dtype)
-    first = joining.part(x, 0, 0, 1)
+        return m.zeros((*lead, 0, 0) if lead else (0,), aval(x).dtype)  # several are JAX's, which are matrices
+    first = joining.part(x, len(lead), 0, 1)
     if n > 1:
         fails_where(u.equal(first, 0), _ZERO_LEADING)
     x = u.divide(x, first)
     if n == 1:
-        return u.negative(p.reshape(joining.part(x, 0, 1, 1), (1, 1)))
+        return u.negative(p.reshape(joining.part(x, len(lead), 1, 1), (*lead, 1, 1)))
     # which coefficient stands at a place, with its sign turned; 0 for none, -1 for a one
     coefficient = np.zeros((n, n), int)
     coefficient[range(3, n, 2), range(1, n - 2, 2)] = -1
@@ -246,7 +242,7 @@ def fiedler_companion(a: ArrayLike) -> Result:
     coefficient[range(0, n - 2, 2), range(2, n, 2)] = -1
     coefficient[range(0, n - 1, 2), range(1, n, 2)] = range(2, n + 1, 2)
     coefficient[[0, 1], 0] = [1, -1]
-    found = u.negative(gather(x, (0,), [np.maximum(coefficient, 0)]))
+    found = u.negative(OPERATORS.getitem(x, (..., np.maximum(coefficient, 0))))
     dtype = aval(x).dtype
     return u.where(coefficient > 0, found, (coefficient < 0).astype(dtype))
 

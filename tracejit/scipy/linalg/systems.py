@@ -12,12 +12,13 @@ from tracejit.numpy import decompositions as d, norms, reductions as r, shaping,
 from tracejit.numpy.axes import reject
 from tracejit.numpy.decompositions import fails_where
 from tracejit.numpy.promotion import aval, to_dtype
-from tracejit.primitives import lu as of_lu, matrix_loops as m, shape as p, triangular
+from tracejit.primitives import lu as of_lu, matrix_loops as m, shape as p, sylvester as of_sylvester, triangular
+from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.creation import iota
 from tracejit.scipy.linalg.banded import tridiagonal_solution
 from tracejit.scipy.linalg.operands import (
-    FLOAT64,
     column,
+    double_dtype,
     finite,
     first_of,
     floats,
@@ -25,19 +26,20 @@ from tracejit.scipy.linalg.operands import (
     is_empty,
     is_square,
     lapack_dtype,
-    real,
+    numbers,
     same_rows,
     square,
     together,
     without_column,
 )
+from tracejit.support.dtypes import real_dtype
 from tracejit.support.errors import LinearAlgebraError
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.failures import Reason
 
 __all__ = [
     "cho_factor", "cho_solve", "cholesky", "det", "inv", "lu", "lu_factor", "lu_solve", "norm", "solve",
-    "solve_triangular",
+    "solve_sylvester", "solve_triangular",
 ]  # fmt: skip
 
 _ZERO_ON_DIAGONAL = Reason(LinearAlgebraError, "singular matrix: resolution failed at diagonal {}")
@@ -57,6 +59,10 @@ def _is_transposed(name: str, trans: Any) -> bool:
     return _TRANSPOSED[trans]
 
 
+def _is_conjugated(trans: Any) -> bool:
+    return trans in (2, "C")
+
+
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -68,7 +74,7 @@ def solve_triangular(
 ) -> Result:
     """x with a @ x == b, of a's upper or lower triangle.   a: [.., n, n], b: [n] or [.., n, k]
 
-    trans: 1, 2, "T" or "C" for a's transpose.  unit_diagonal: a's diagonal is taken for ones.
+    trans: 1 or "T" for a's transpose, 2 or "C" for that conjugated.  unit_diagonal: a's diagonal is taken for ones.
 
     Raises: LinAlgError if the diagonal has a zero, and ValueError for what is not finite, when the program has run;
     ShapeError for shapes that do not fit.
@@ -78,7 +84,7 @@ def solve_triangular(
     >>> tj.scipy.linalg.solve_triangular(np.array([[2.0, 0.0], [1.0, 4.0]]), np.array([2.0, 9.0]), lower=True)
     Array([1., 2.], dtype=float64)
     """
-    x, right = real("solve_triangular", a, check_finite), real("solve_triangular", b, check_finite)
+    x, right = numbers("solve_triangular", a, check_finite), numbers("solve_triangular", b, check_finite)
     square(x, "expected square matrix")
     vector, have = aval(right).ndim == 1, aval(right).shape
     right = column(right) if vector else right
@@ -87,6 +93,8 @@ def solve_triangular(
     transposed = _is_transposed("solve_triangular", trans)
     dtype = lapack_dtype(x, right)
     x, right = together((to_dtype(x, dtype), 2), (to_dtype(right, dtype), 2))
+    if _is_conjugated(trans):
+        x = conj(x)
     if not unit_diagonal and not is_empty(right):
         fails_where(*_with_reason(u.equal(m.diagonal_of(x), 0), _ZERO_ON_DIAGONAL))
     out = triangular.triangular_solve(x, right, lower=bool(lower), transposed=transposed, unit=bool(unit_diagonal))
@@ -101,21 +109,23 @@ def _with_reason(wrong: ArrayLike, reason: Reason, shift: int = 0) -> tuple[Resu
 
 def _factor(name: str, a: ArrayLike, lower: bool, check_finite: bool) -> tuple[Result, Result]:
     """The operand in floating point, and its Cholesky factor."""
-    x = floats(real(name, a, check_finite))
+    x = floats(numbers(name, a, check_finite))
     shape = aval(x).shape
     if len(shape) < 2:
         x = p.reshape(x, (1, *shape) if shape else (1, 1))
         shape = aval(x).shape
     if not is_square(x):
         raise reject(f"Input array is expected to be square but has the shape: {shape}.")
-    factor = triangular.cholesky(x if lower else m.swapped(x))
+    factor = triangular.cholesky(x if lower else m.adjoint(x))
     if not is_empty(x):
         fails_where(*_with_reason(u.isnan(m.diagonal_of(factor)), _NOT_DEFINITE, 1))
-    return x, factor if lower else m.swapped(factor)
+    return x, factor if lower else m.adjoint(factor)
 
 
 def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Result:
     """U with U.T @ U == a, or L with L @ L.T == a.   a: [.., n, n] symmetric, of which that triangle alone is read.
+
+    Of complex numbers a is Hermitian, and the transposes are conjugated.
 
     Raises: LinAlgError if a is not positive definite, and ValueError for what is not finite, when the program has run;
     ShapeError unless a is square.
@@ -160,7 +170,7 @@ def cho_solve(
     Array([1.5, 1. ], dtype=float64)
     """
     factor, lower = c_and_lower
-    c, right = real("cho_solve", factor, check_finite), real("cho_solve", b, check_finite)
+    c, right = numbers("cho_solve", factor, check_finite), numbers("cho_solve", b, check_finite)
     square(c, "The factored matrix c is not square.")
     vector, have = aval(right).ndim == 1, aval(right).shape
     right = column(right) if vector else right
@@ -173,8 +183,9 @@ def cho_solve(
 
 
 def _by_factor(c: ArrayLike, right: ArrayLike, lower: bool) -> Result:
-    half = triangular.triangular_solve(c, right, lower=lower, transposed=not lower)
-    return triangular.triangular_solve(c, half, lower=lower, transposed=lower)
+    turned = conj(c)
+    half = triangular.triangular_solve(c if lower else turned, right, lower=lower, transposed=not lower)
+    return triangular.triangular_solve(turned if lower else c, half, lower=lower, transposed=lower)
 
 
 # -- LU ----------------------------------------------------------------------------------------------------------------
@@ -208,7 +219,7 @@ def lu(
     Array([[4., 4.],
            [0., 1.]], dtype=float64)
     """
-    x = floats(real("lu", a, check_finite))
+    x = floats(numbers("lu", a, check_finite))
     if aval(x).ndim < 2:
         raise reject("The input array must be at least two-dimensional.")
     factors, _, order = of_lu.lu(x)
@@ -217,7 +228,9 @@ def lu(
         return of_lu.permuted_rows(left, _places(order)), right
     lead = aval(x).shape[:-2]
     if is_empty(x):
-        none = m.zeros((*lead, 0), np.dtype(np.int32)) if p_indices else m.zeros((*lead, 0, 0), aval(x).dtype)
+        none = (
+            m.zeros((*lead, 0), np.dtype(np.int32)) if p_indices else m.zeros((*lead, 0, 0), real_dtype(aval(x).dtype))
+        )
         return none, left, right
     if p_indices:
         return _places(order), left, right
@@ -225,7 +238,7 @@ def lu(
     wide = (*lead, n, n)
     rank = len(wide)
     spread = p.broadcast_in_dim(order, wide, (*range(rank - 2), rank - 1))
-    return to_dtype(u.equal(spread, iota(wide, rank - 2, np.int32)), aval(x).dtype), left, right
+    return to_dtype(u.equal(spread, iota(wide, rank - 2, np.int32)), real_dtype(aval(x).dtype)), left, right
 
 
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Result, Result]:
@@ -242,7 +255,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
     (Array([[4.  , 4.  ],
            [0.25, 1.  ]], dtype=float64), Array([1, 1], dtype=int32))
     """
-    x = floats(real("lu_factor", a, check_finite))
+    x = floats(numbers("lu_factor", a, check_finite))
     if aval(x).ndim < 2:
         raise reject("expected a matrix, or a stack of them")
     factors, pivots, _ = of_lu.lu(x)
@@ -258,7 +271,7 @@ def lu_solve(
 ) -> Result:
     """x with a @ x == b, of what `lu_factor` gives for a.   factors: [.., n, n], pivots: [.., n], b: [n] or [.., n, k]
 
-    trans: 1 or 2 for a's transpose.
+    trans: 1 for a's transpose, 2 for that conjugated.
 
     Raises: ValueError for elements of b that are not finite, when the program has run; ShapeError for shapes that do
     not fit.
@@ -270,7 +283,7 @@ def lu_solve(
     Array([1., 1.], dtype=float64)
     """
     factors, pivots = lu_and_piv
-    x, right = real("lu_solve", factors, False), real("lu_solve", b, check_finite)
+    x, right = numbers("lu_solve", factors, False), numbers("lu_solve", b, check_finite)
     exchanges = shaping.array_of(pivots)
     square(x, "expected square matrix")
     vector, have = aval(right).ndim == 1, aval(right).shape
@@ -280,6 +293,8 @@ def lu_solve(
     transposed = _is_transposed("lu_solve", trans)
     dtype = lapack_dtype(x, right)
     x, exchanges, right = together((to_dtype(x, dtype), 2), (exchanges, 1), (to_dtype(right, dtype), 2))
+    if _is_conjugated(trans):
+        x = conj(x)
     order = lu_pivots_to_permutation(exchanges, aval(x).shape[-1])
     out = by_lu(x, order, right, transposed)
     return without_column(out) if vector else out
@@ -299,7 +314,7 @@ def by_lu(factors: ArrayLike, order: ArrayLike, right: ArrayLike, transposed: bo
 _STRUCTURES = {
     None: "gen", "general": "gen", "gen": "gen", "banded": "gen", "diagonal": "diagonal",
     "tridiagonal": "tridiagonal", "upper triangular": "upper", "lower triangular": "lower", "pos": "pos",
-    "positive definite": "pos", "sym": "sym", "symmetric": "sym", "her": "sym", "hermitian": "sym",
+    "positive definite": "pos", "sym": "sym", "symmetric": "sym", "her": "her", "hermitian": "her",
 }  # fmt: skip
 
 
@@ -324,8 +339,12 @@ def _solved(a: ArrayLike, right: ArrayLike, kind: str, lower: bool, transposed: 
         out, singular = tridiagonal_solution(m.swapped(a) if transposed else a, right)
         _check_regular(singular)
         return out
-    if kind in ("pos", "sym"):
+    if kind == "sym":
+        half = m.lower_part(a) if lower else m.upper_part(a)
+        a = u.add(half, m.swapped(m.lower_part(a, True) if lower else m.upper_part(a, True)))
+    elif kind in ("pos", "her"):
         a = m.mirrored(a, lower)
+        a = conj(a) if transposed else a
     if kind == "pos":
         factor = triangular.cholesky(a)
         _check_regular(u.isnan(m.diagonal_of(factor)))
@@ -362,7 +381,7 @@ def solve(
     """
     if assume_a not in _STRUCTURES:
         raise reject(f"{assume_a} is not a recognized matrix structure")
-    x, right = real("solve", a, check_finite), real("solve", b, check_finite)
+    x, right = numbers("solve", a, check_finite), numbers("solve", b, check_finite)
     dtype = inexact_dtype(x, right)
     x, right = to_dtype(x, dtype), to_dtype(right, dtype)
     shape = aval(x).shape
@@ -410,7 +429,7 @@ def inv(
     """
     if assume_a not in _STRUCTURES or _STRUCTURES[assume_a] == "tridiagonal" or assume_a == "banded":
         raise reject(f"{assume_a} is not a recognized matrix structure")
-    x = floats(real("inv", a, check_finite))
+    x = floats(numbers("inv", a, check_finite))
     if aval(x).ndim < 2:
         raise reject(f"Expected at least ndim=2, got a1.ndim={aval(x).ndim}")
     if not is_square(x):
@@ -419,7 +438,7 @@ def inv(
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Result:
-    """The determinants of square matrices, in float64.   a: [.., n, n] -> [..]
+    """The determinants of square matrices, in float64 or complex128.   a: [.., n, n] -> [..]
 
     The derivative at a singular matrix is NaN.
 
@@ -430,12 +449,12 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> R
     >>> float(tj.scipy.linalg.det(np.array([[2.0, 0.0], [0.0, 4.0]])))
     8.0
     """
-    x = real("det", a, check_finite)
+    x = numbers("det", a, check_finite)
     if aval(x).ndim < 2:
         raise reject("The input array must be at least two-dimensional.")
     if not is_square(x):
         raise reject(f"Last 2 dimensions of the array must be square but received shape {aval(x).shape}.")
-    return d.det(to_dtype(x, FLOAT64))
+    return d.det(to_dtype(x, double_dtype(x)))
 
 
 def norm(
@@ -452,3 +471,31 @@ def norm(
     """
     x = shaping.array_of(a)
     return norms.norm(finite(x) if check_finite else x, ord, axis, keepdims)
+
+
+# -- Sylvester's equation ----------------------------------------------------------------------------------------------
+def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Result:
+    """x with a @ x + x @ b == q, by Schur's forms of a and b.   a: [.., m, m], b: [.., n, n], q: [.., m, n]
+
+    All are NaN where an eigenvalue of a is the opposite of one of b, to within tol.  method: JAX's "schur" or "eigen",
+    which are computed alike.
+
+    Raises: ShapeError for shapes that do not fit and other methods.
+    Source: SciPy's scipy.linalg.solve_sylvester, and JAX's.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.solve_sylvester(2.0 * np.eye(2), np.eye(2), np.array([[3.0, 6.0], [0.0, 9.0]]))
+    Array([[1., 2.],
+           [0., 3.]], dtype=float64)
+    """
+    if method not in ("schur", "eigen"):
+        raise reject(f"solve_sylvester: method is 'schur' or 'eigen', not {method!r}")
+    given = [numbers("solve_sylvester", x, False) for x in (a, b, q)]
+    for x in given[:2]:
+        square(x, "expected square matrix")
+    if aval(given[2]).ndim < 2 or not same_rows(given[0], given[2]) or not same_rows(given[1], given[2], -1):
+        shapes = ", ".join(str(aval(x).shape) for x in given)
+        raise reject(f"solve_sylvester: matrices of shapes {shapes} do not fit")
+    dtype = lapack_dtype(*given)
+    x, y, right = together(*[(to_dtype(x, dtype), 2) for x in given])
+    return of_sylvester.sylvester(x, y, right, float(tol))

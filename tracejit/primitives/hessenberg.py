@@ -1,0 +1,152 @@
+"""Hessenberg's form of square matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.extents import Extent
+from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
+from tracejit.ir.primitive import Primitive
+from tracejit.ir.types import ShapedArray
+from tracejit.primitives import matrix_loops as m
+from tracejit.primitives.complex_numbers import conj
+from tracejit.primitives.contraction import dot_general
+from tracejit.primitives.elementwise import mul, sub
+from tracejit.primitives.qr import reflected, reflector
+from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array
+from tracejit.primitives.slicing import update_slice
+from tracejit.primitives.triangular import check_matrices
+from tracejit.support.errors import UnsupportedError
+from tracejit.support.nodes import frozen
+from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.interpreter import bind
+from tracejit.tracer.transpose import shape_of
+
+__all__ = ["Hessenberg", "hessenberg", "no_derivative", "reduced", "reflector_of"]
+
+
+def no_derivative(what: str) -> UnsupportedError:
+    """The error of a decomposition whose factors are not determined by the matrix alone."""
+    return UnsupportedError(
+        f"{what} has no derivative with respect to the matrix: its factors are not determined by the matrix alone; "
+        "differentiate what is made of them (eig, sqrtm, solve_sylvester, expm)"
+    )
+
+
+@frozen(eq=False)
+class Hessenberg(Primitive):
+    """a = q h q^H with zeros in h below the elements beside its diagonal, and unitary q.
+    a: [.., n, n] -> h [.., n, n], q [.., n, n]
+
+    vectors: q is a result.  Source: Householder's reflections, as LAPACK's gehrd.
+    """
+
+    name = "hessenberg"
+    multiple_results = True
+    vectors: bool = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
+        (a,) = avals
+        check_matrices(self.name, a)
+        return (a.strong(),) * (1 + self.vectors)
+
+    def impl(self, *args: ArrayLike) -> list[Result]:
+        h = np.array(args[0])
+        q = np.broadcast_to(np.eye(h.shape[-1], dtype=h.dtype), h.shape).copy()
+        for at in np.ndindex(*h.shape[:-2]):
+            hessenberg_by_numpy(h[at], q[at])
+        return [h, q] if self.vectors else [h]
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        def one(a: ArrayLike) -> Sequence[Result]:
+            h, *q = reduced(a, self.vectors)
+            return [h, *q]
+
+        return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
+        if tangents[0] is not None:
+            raise no_derivative("Hessenberg's form")
+        outs = list(bind(self, *primals))
+        return outs, [None] * len(outs)
+
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int]]:
+        outs = list(bind(self, move_to_front(args[0], dims[0])))
+        return outs, (0,) * len(outs)
+
+
+def reflector_of(x: Any) -> tuple[Any, Any, Any]:
+    """What `reflector` gives, of a NumPy array."""
+    v, part = x.copy(), np.real(x).dtype.type
+    top, squares = x[0], np.sum(np.abs(x[1:]) ** 2)
+    v[0] = 1
+    if squares == 0 and np.imag(top) == 0:
+        return v, x.dtype.type(0), top
+    beta = part(-np.copysign(np.sqrt(np.abs(top) ** 2 + squares), np.real(top)))
+    v[1:] /= top - beta
+    return (
+        v,
+        x.dtype.type((beta - np.real(top)) / beta - (1j * np.imag(top) / beta if x.dtype.kind == "c" else 0)),
+        beta,
+    )
+
+
+def hessenberg_by_numpy(h: Any, q: Any) -> None:
+    """One matrix changed to h, and q multiplied by the reflections from the right."""
+    for k in range(len(h) - 1):
+        v, tau, beta = reflector_of(h[k + 1 :, k])
+        h[k + 1 :, k:] -= np.conj(tau) * np.outer(v, v.conj() @ h[k + 1 :, k:])
+        for x in (h, q):
+            x[:, k + 1 :] -= tau * np.outer(x[:, k + 1 :] @ v, v.conj())
+        h[k + 1, k] = beta
+        h[k + 2 :, k] = 0
+
+
+def reduced(a: ArrayLike, vectors: bool) -> list[Result]:
+    """(h, q if wanted) of one matrix."""
+    n = shape_of(a)[0]
+    dtype = m.dtype_of(a)
+
+    def step(k: Extent, _: ArrayLike, __: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+        x, *kept = carries
+        j, rest = k + 1, n - 1 - k
+        v, tau, beta = reflector(m.column_of(x, k, j))
+        shape = (rest, n - k)
+        part = slice_array(x, (j, k), shape)
+        sums = mul(dot_general(conj(v), part, ((0,), (0,))), broadcast_in_dim(conj(tau), (n - k,), ()))
+        part = sub(part, mul(broadcast_in_dim(v, shape, (0,)), broadcast_in_dim(sums, shape, (1,))))
+        x = m.put(x, part, j, k)
+        x = m.put_column(x, update_slice(m.zeros((rest,), dtype), reshape(beta, (1,)), (0,)), k, j)
+        part = slice_array(x, (0, j), (n, rest))
+        sums = mul(dot_general(part, v, ((1,), (0,))), broadcast_in_dim(tau, (n,), ()))
+        change = mul(broadcast_in_dim(sums, (n, rest), (0,)), broadcast_in_dim(conj(v), (n, rest), (1,)))
+        x = m.put(x, sub(part, change), 0, j)
+        if kept:
+            rows, scales = kept
+            kept = [m.put_row(rows, v, k, j), update_slice(scales, reshape(tau, (1,)), (k,))]
+        return [x, *kept]
+
+    h, *kept = m.index_loop(n - 1, step, [a, *([m.zeros((n, n), dtype), m.zeros((n,), dtype)] if vectors else [])])
+    if not vectors:
+        return [h]
+
+    def formed(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+        (rows, scales), (q,) = consts, carries
+        k = n - 2 - at
+        tau = reshape(slice_array(scales, (k,), (1,)), ())
+        return [reflected(q, m.row_of(rows, k, k + 1), tau, k + 1)]
+
+    (q,) = m.index_loop(n - 1, formed, [m.eye_like(h)], kept)
+    return [h, q]
+
+
+def hessenberg(a: ArrayLike) -> tuple[Result, Result]:
+    """h and q."""
+    h, q = bind(Hessenberg(), a)
+    return h, q
