@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Generator
 from importlib import import_module
 
@@ -29,6 +30,9 @@ class BackendInfo:
 
 
 _BACKENDS: dict[str, BackendInfo] = {}
+GROUP = "tracejit.backends"
+"""The entry points by which other packages make backends known: a name, and the class, as "module:class"."""
+_PRIORITY = 40  # of those: behind the CPU, so that nothing changes for whom a package is merely installed
 
 
 def register_backend(name: str, factory: Callable[[], Backend] | str, *, priority: int) -> None:
@@ -39,6 +43,16 @@ def register_backend(name: str, factory: Callable[[], Backend] | str, *, priorit
     too.
     """
     _BACKENDS[name] = BackendInfo(name, factory, priority)
+
+
+@functools.cache
+def _know_of_packages() -> None:
+    """Make the backends of installed packages known.  Their modules are loaded when they are used."""
+    from importlib.metadata import entry_points  # for speed of import: only where names are asked for that are not ours
+
+    for point in entry_points(group=GROUP):
+        if point.name not in _BACKENDS:
+            register_backend(point.name, point.value, priority=_PRIORITY)
 
 
 @contextlib.contextmanager
@@ -59,6 +73,7 @@ def list_backends() -> list[str]:
     >>> {"opencl", "vulkan", "cpu", "reference"} <= {*tj.list_backends()}
     True
     """
+    _know_of_packages()
     return [b.name for b in sorted(_BACKENDS.values(), key=lambda b: -b.priority) if b.priority >= 0]
 
 
@@ -66,6 +81,8 @@ def check_known(name: str, what: str = "") -> None:
     """Raises: UnknownBackend, in the name of `what`, where no backend of this name is registered.  One that cannot work
     here is known.
     """
+    if name not in _BACKENDS:
+        _know_of_packages()
     if name not in _BACKENDS:
         known = ", ".join(list_backends())
         error = UnknownBackend(f"{what and f'{what}: '}there is no backend {name!r}; registered are {known}")

@@ -18,6 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # (pathlib takes 5 ms to import)
+_PROGRAMS = os.path.join(_PACKAGE, "testing") + os.sep
 _INTERNAL: dict[str, bool] = {}
 _GENERATED = ("<__array_function__ internals>", "<fields of tracejit.", contextlib.__file__)
 
@@ -87,15 +88,16 @@ def _libraries() -> tuple[str, ...]:
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a code object is of this package."""
-    return filename.startswith(_PACKAGE + os.sep)
+    """Whether a code object is of this package.  (The programs of the conformance suite are as a user's.)"""
+    return filename.startswith(_PACKAGE + os.sep) and not filename.startswith(_PROGRAMS)
 
 
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to this package (or to NumPy, whose protocols call us back)."""
     known = _INTERNAL.get(filename)
     if known is None:
-        known = _INTERNAL[filename] = filename.startswith((_PACKAGE, *_libraries(), *_GENERATED))
+        inside = filename.startswith((_PACKAGE, *_libraries(), *_GENERATED))
+        known = _INTERNAL[filename] = inside and not filename.startswith(_PROGRAMS)
     return known
 
 
