@@ -138,3 +138,31 @@ def test_a_body_that_raises_whenever_it_runs():
                 jitted(x)
             np.testing.assert_array_equal(x, 1)
         assert jitted.compilations == 1
+
+
+def deleted_after_a_loop(x, s):
+    for i in range(len(x)):
+        if x[i] > s:
+            s += x[i]
+    del i
+    return s
+
+
+def deleted_in_a_branch(x, s):
+    for i in range(len(x)):
+        t = x[i] * 2
+        s += t
+        del t
+    if s > 3:
+        y = s + 1
+        s = y
+        del y
+    return s
+
+
+@pytest.mark.parametrize("f", [deleted_after_a_loop, deleted_in_a_branch])
+def test_names_are_deleted(f):
+    compiled = tj.jit(f)
+    for n in (3, 5, 60):
+        x = np.random.default_rng(n).random(n)
+        np.testing.assert_allclose(compiled(x, 0.2), f(x, 0.2), rtol=1e-13)

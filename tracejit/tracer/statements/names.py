@@ -72,9 +72,11 @@ def _names_of(node: Any) -> _Names:
     match node:
         case ast.Name(id=text, ctx=ast.Load()):
             found.read.add(text)
-        case ast.Name(id=text):
+        case ast.Name(id=text, ctx=context):
             found.bound.add(text)
             found.otherwise.add(text)
+            if isinstance(context, ast.Del):  # which wants it to have a value
+                found.read.add(text)
         case ast.AugAssign(target=ast.Name(id=text)):
             found.read.add(text)
             found.augmented.add(text)
