@@ -1,5 +1,6 @@
 """The conformance suite on every backend, and on one that a stranger wrote; the tutorial is that one."""
 
+import math
 import re
 import subprocess
 import sys
@@ -26,7 +27,10 @@ def test_every_tier(backend: str, tier: str, record_backend: Callable[[str], Non
         cuda_driver()
     record_backend(backend)
     assert not backend_reason(backend)
-    found = {case.name: verdict(case, backend) for case in CASES if case.tier == tier}
+    largest = (
+        300 if backend == "cuda" and hasattr(cuda_driver(), "set") else math.inf
+    )  # the stand-in interprets each item
+    found = {case.name: verdict(case, backend, largest) for case in CASES if case.tier == tier}
     assert found
     failed = {name: v.reason for name, v in found.items() if v.outcome == "fail"}
     assert not failed

@@ -9,6 +9,7 @@ A backend is experimental when it passes tier 1, stable when it passes all.  Wha
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,10 @@ class Verdict:
     reason: str = ""
 
 
-def verdict(case: Case, backend: str) -> Verdict:
+def verdict(case: Case, backend: str, largest: float = math.inf) -> Verdict:
     """Run a case on a backend.
 
-    Memory is filled with a pattern before it is used, so that what a kernel leaves out shows.
+    largest: calls with an array of more elements are left out, for backends that interpret each of them.  Memory is filled with a pattern before it is used, so that what a kernel leaves out shows.
 
     >>> from tracejit.testing import CASES, verdict
     >>> verdict(CASES[0], "cpu").outcome
@@ -49,6 +50,8 @@ def verdict(case: Case, backend: str) -> Verdict:
     try:
         compiled = jit(case.function, backend=backend)
         for arguments in case.calls:
+            if any(np.size(x) > largest for x in flatten(arguments)[0]):
+                continue
             found = compiled(*map_tree(_copied, arguments))
             wide = map_tree(_wide, arguments)
             with np.errstate(all="ignore"):
