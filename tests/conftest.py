@@ -52,6 +52,17 @@ def without_statements(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def opencl_as_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels on OpenCL are shared out among work-items, as on GPUs, on processors too."""
+    from tracejit.backends.registry import get_backend
+    from tracejit.support.nodes import evolve
+
+    device = get_backend("opencl").device  # type: ignore[attr-defined]
+    monkeypatch.setattr(device, "capabilities", evolve(device.capabilities, vector_bits=0))
+    monkeypatch.setattr(device, "cores", False)
+
+
+@pytest.fixture
 def record_backend(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Call with the name of a backend whose code this test executes:
     the run's matrix counts the test's outcome under it.

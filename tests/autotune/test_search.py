@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tracejit.autotune import search as search_module
+from tracejit.autotune.choose import default_schedule
 from tracejit.autotune.measure import Contender, Workload, agrees, interleave, single_kernel_program, wins
 from tracejit.autotune.search import search
 from tracejit.backends.base import Backend, Target
@@ -80,7 +81,7 @@ def test_schedules_with_equal_code_count_once(cpu: Backend, monkeypatch: pytest.
 
 
 @pytest.mark.opencl
-def test_a_kernel_on_a_grid_is_searched(record_backend: Any, opencl_cache: None):
+def test_a_kernel_on_a_grid_is_searched(record_backend: Any, opencl_cache: None, opencl_as_a_grid: None):
     record_backend("opencl")
     backend = get_backend("opencl")
     work = workload()
@@ -92,6 +93,21 @@ def test_a_kernel_on_a_grid_is_searched(record_backend: Any, opencl_cache: None)
     assert outcome.chosen_seconds <= outcome.default_seconds
     # a device may have no room for the registers of so large a group; nothing else is refused
     assert all("runs in groups of at most" in str(why) for _, why in outcome.rejected)
+
+
+def test_a_kernel_on_a_processor_of_opencls_is_searched(record_backend: Any, opencl_cache: None):
+    record_backend("opencl")
+    backend = get_backend("opencl")
+    target = backend.target()
+    assert target.vector_bits
+    work = workload()
+    for seconds in (8, 60, 240):
+        outcome = search(work, backend, target, default_schedule(work.kernel, target), seconds=seconds)
+        if outcome.distinct > 1:
+            break
+    assert outcome.distinct > 1
+    assert outcome.chosen_seconds <= outcome.default_seconds
+    assert not outcome.rejected
 
 
 class Pretending(Backend):

@@ -104,8 +104,6 @@ COMPLEX, INTEGERS = "FD", "?bBl"
 REFUSED: dict[str, tuple[str, str, type[Exception]]] = {
     **dict.fromkeys(("np.median(x)", "np.nanmedian(x)"), (COMPLEX, "", DtypeError)),
     **dict.fromkeys(("np.poly(x)", "np.real_if_close(x)"), (COMPLEX, "", UnsupportedError)),
-    **dict.fromkeys(("np.linalg.det(x.reshape(2, 2))", "np.linalg.qr(x.reshape(2, 2))"), (COMPLEX, "", DtypeError)),
-    "np.linalg.slogdet(x.reshape(2, 2))": (COMPLEX, "", DtypeError),
     "np.histogram(x, 2)": (COMPLEX, "", UnsupportedError),
     "np.histogram(x, 2, weights=y)": (COMPLEX, CODES, UnsupportedError),
     "np.histogram(x, np.sort(y))": (COMPLEX, CODES, UnsupportedError),

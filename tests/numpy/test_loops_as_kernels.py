@@ -280,7 +280,7 @@ def test_what_is_large_stays_a_loop_of_the_program():
     assert loops(products, np.ones((40, 40)))[1] == 1
 
 
-def test_on_a_grid_long_loops_inside_stay_kernels_of_their_own():
+def test_on_a_grid_long_loops_inside_stay_kernels_of_their_own(opencl_as_a_grid: None):
     def rows(a: Any) -> Any:
         for i in range(1, len(a)):
             a[i] += 0.5 * a[i - 1]
