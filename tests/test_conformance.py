@@ -27,15 +27,18 @@ def test_every_tier(backend: str, tier: str, record_backend: Callable[[str], Non
         cuda_driver()
     record_backend(backend)
     assert not backend_reason(backend)
-    largest = (
-        300 if backend == "cuda" and hasattr(cuda_driver(), "set") else math.inf
-    )  # the stand-in interprets each item
-    found = {case.name: verdict(case, backend, largest) for case in CASES if case.tier == tier}
-    assert found
-    failed = {name: v.reason for name, v in found.items() if v.outcome == "fail"}
-    assert not failed
-    refused = {name: v.reason for name, v in found.items() if v.outcome == "refused"}
-    assert len(refused) <= len(found) // 4, refused
+    # the stand-in for CUDA interprets each item
+    largest = 1000 if backend == "cuda" and hasattr(cuda_driver(), "set") else math.inf
+    found = [verdict(case, backend, largest) for case in CASES if case.tier == tier]
+    wrong = [(case.name, v.reason) for case, v in zip([c for c in CASES if c.tier == tier], found, strict=True)
+             if v.outcome in ("fail", "refused")]  # fmt: skip
+    assert not wrong
+    ran = sum(v.outcome == "pass" for v in found)
+    assert ran == len(found) if largest == math.inf else ran > len(found) // 3
+
+
+def test_a_case_that_did_not_run_has_not_passed():
+    assert verdict(CASES[1], "cpu", largest=10).outcome == "left out"
 
 
 def test_a_wrong_answer_is_seen():
