@@ -139,6 +139,26 @@ def test_branches_and_loops_of_lanes(wide: str):
     np.testing.assert_allclose(np.asarray(tj.jit(picked, backend=wide)(x)), want, rtol=1e-13)
 
 
+def test_a_loop_of_lanes_within_a_branch_of_lanes(wide: str):
+    def halved(v: Any) -> Any:
+        n = 0
+        if v > 0:
+            while v > 0.1:
+                v = v / 2
+                n += 1
+        else:
+            for _ in range(3):
+                if v < -1:
+                    v = v + 0.5
+        return v, n
+
+    x = floats(45)
+    found = [np.asarray(r) for r in tj.jit(tj.vmap(halved), backend=wide)(x)]
+    want = [halved(v) for v in x]
+    np.testing.assert_allclose(found[0], [v for v, _ in want], rtol=1e-13)
+    assert found[1].tolist() == [n for _, n in want]
+
+
 def test_memory_of_every_layout(wide: str):
     x = floats(24 * 36).reshape(24, 36)
 

@@ -866,16 +866,18 @@ class _Lanes:
         test = self.shape(s.test, known)
         carries = self.carry(s.params, [self.word(x) for x in s.inits], [known[p] for p in s.params])
         writer, outer = self.writer, self.mask
+        on: Word | None = None
         if test[0] or test[1]:
-            on = self.carry([Value("bool")], [outer or Word("bool", (), {(): writer.literal(True, "bool")})], [test])[0]
-            self.mask = on
+            before = outer or Word("bool", (), {(): writer.literal(True, "bool")})
+            varies = test[0] | set(before.axes), test[1] or not before.uniform
+            self.mask = on = self.carry([Value("bool")], [before], [varies])[0]
         writer.line("for (;;) {")
         writer.indent += 1
         self.block(s.condition)
         flag = self.word(s.test)
-        if test[0] or test[1]:
+        if on is not None:
             active = self.both(flag, False)
-            self.advance([self.mask], [active])  # pyright: ignore[reportArgumentType]
+            self.advance([on], [active])
             writer.line(f"if (!({self.any_on(active)})) break;")
         else:
             active = None
