@@ -22,7 +22,7 @@ from tracejit.primitives.triangular import check_matrices
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.batch import of_stacks
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
@@ -77,8 +77,7 @@ class Hessenberg(Primitive):
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
     ) -> tuple[list[Result], Sequence[int]]:
-        outs = list(bind(self, move_to_front(args[0], dims[0])))
-        return outs, (0,) * len(outs)
+        return of_stacks(self, args[0], dims[0])
 
 
 def reflector_of(x: Any) -> tuple[Any, Any, Any]:

@@ -25,7 +25,7 @@ from tracejit.primitives.transcendental import Sqrt
 from tracejit.primitives.triangular import check_matrices
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.batch import of_stacks
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
@@ -79,8 +79,7 @@ class Schur(Primitive):
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
     ) -> tuple[list[Result], Sequence[int]]:
-        outs = list(bind(self, move_to_front(args[0], dims[0])))
-        return outs, (0,) * len(outs)
+        return of_stacks(self, args[0], dims[0])
 
 
 def schur(a: ArrayLike) -> tuple[Result, Result]:

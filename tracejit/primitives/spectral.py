@@ -29,7 +29,7 @@ from tracejit.support.dtypes import real_dtype
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.batch import of_stacks
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
@@ -151,8 +151,7 @@ class Eigh(Primitive):
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
     ) -> tuple[list[Result], Sequence[int]]:
-        outs = list(bind(self, move_to_front(args[0], dims[0])))
-        return outs, (0,) * len(outs)
+        return of_stacks(self, args[0], dims[0])
 
 
 def inverse_gaps(w: ArrayLike) -> Result:
@@ -350,8 +349,7 @@ class SVD(Primitive):
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
     ) -> tuple[list[Result], Sequence[int]]:
-        outs = list(bind(self, move_to_front(args[0], dims[0])))
-        return outs, (0,) * len(outs)
+        return of_stacks(self, args[0], dims[0])
 
 
 def svd(a: ArrayLike, full: bool = False) -> tuple[Result, Result, Result]:

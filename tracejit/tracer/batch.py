@@ -13,14 +13,14 @@ from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
 from tracejit.tracer.cell import Cell, aval_of_argument
 from tracejit.tracer.failures import hand_on
-from tracejit.tracer.interpreter import Interpreter, current_interpreter, use_interpreter
+from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter, use_interpreter
 from tracejit.tracer.operators import PRIMITIVES
 from tracejit.tracer.trace import leave
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, Transformation, describe_position
 
 __all__ = [
-    "BatchInterpreter", "align_batched", "batch", "batch_pairs", "move_to_front", "size_of_axis", "spread",
+    "BatchInterpreter", "align_batched", "batch", "batch_pairs", "move_to_front", "of_stacks", "size_of_axis", "spread",
 ]  # fmt: skip
 
 _mapping: ContextVar[Any] = ContextVar("tracejit_mapping", default=None)
@@ -122,6 +122,12 @@ def move_to_front(x: Any, axis: int | None) -> Any:
         return x
     ndim = len(aval_of_argument(x).shape)
     return PRIMITIVES.transpose(x, (axis, *[d for d in range(ndim) if d != axis]))
+
+
+def of_stacks(primitive: Primitive, x: Any, axis: int | None) -> tuple[list[Any], Sequence[int]]:
+    """What a primitive of stacks of matrices, with several results, gives for a batch: a stack of one more axis."""
+    outs = list(bind(primitive, move_to_front(x, axis)))
+    return outs, (0,) * len(outs)
 
 
 def align_batched(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
