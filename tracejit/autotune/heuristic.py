@@ -191,7 +191,9 @@ def _schedule_nest(
     recurrence = (bool(top.params) and top.combine is None) or scan or not independent(top, top.index)
     simple = isinstance(top.lower, Const) and isinstance(top.upper, Const)
     dynamic = not (simple and isinstance(top.upper.value, int))  # type: ignore[union-attr]
-    parallel = not recurrence and simple and (cost > CHUNK_COST or dynamic) and not conflicts(top).stores
+    # what it costs where it is longest
+    most = cost if not dynamic else cost / _iterations(nest) * nest.most_iterations
+    parallel = not recurrence and simple and most > CHUNK_COST and not conflicts(top).stores
     per_iteration = cost / max(nest.trips, 1)
     grain = max(1, int(CHUNK_COST / max(per_iteration, 1e-3)))
     if not dynamic:
@@ -247,5 +249,9 @@ def _sums(loop: For) -> bool:
 
 def _may_exceed(nest: Nest, trips: int) -> bool:
     """Whether a loop has, or may have, more iterations than `trips`."""
-    constant = isinstance(nest.loop.upper, Const) and isinstance(nest.loop.upper.value, int)
-    return nest.trips > trips if constant else True
+    return nest.most_trips > trips
+
+
+def _iterations(nest: Nest) -> float:
+    """As many as its cost is made of."""
+    return max(1, nest.trips) * max([1, *[_iterations(n) for n in nest.children]])

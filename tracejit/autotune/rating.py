@@ -5,9 +5,11 @@ how many vectors are in flight.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from math import inf
+from typing import TypeAlias, cast
 
 from tracejit.ir.conflicts import conflicts
+from tracejit.ir.extents import Extent, greatest_extent
 from tracejit.ir.kernel import (
     Access,
     Const,
@@ -66,6 +68,20 @@ class Nest:
         ):
             return max(0, upper.value - lower.value)
         return UNKNOWN_EXTENT
+
+    @property
+    def most_trips(self) -> float:
+        """How many iterations it has at most, as far as that is known when code is made."""
+        lower, upper = self.loop.lower, self.loop.upper
+        if not (isinstance(lower, Const) and isinstance(upper, Const) and isinstance(lower.value, int)):
+            return inf
+        most = greatest_extent(cast("Extent", upper.value))
+        return max(0, most - lower.value) if isinstance(most, int) else inf
+
+    @property
+    def most_iterations(self) -> float:
+        """How many iterations it and the loops inside of it have at most, one of each running through the next."""
+        return self.most_trips * max([1, *[n.most_iterations for n in self.children]])
 
 
 def nests_of(body: Sequence[Statement], guarded: bool = False) -> list[Nest]:

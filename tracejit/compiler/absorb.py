@@ -31,6 +31,7 @@ from tracejit.ir.kernel import (
     accesses_of,
     walk,
 )
+from tracejit.ir.passes.forward import without_copies
 from tracejit.ir.passes.inductions import fold_inductions
 from tracejit.ir.passes.rare import failures_in_branches
 from tracejit.ir.program import (
@@ -40,6 +41,7 @@ from tracejit.ir.program import (
     CountedLoop,
     Launch,
     Program,
+    ProgramBuffer,
     Step,
     Steps,
     Swap,
@@ -198,11 +200,22 @@ class _Pass:
             kernel, arguments = writer.kernel(f"loop_{next(self.numbers)}")
         except Unsuitable:
             return None
-        kernel = failures_in_branches(fold_inductions(kernel))
+        own = [p for p, b in zip(kernel.buffers, arguments, strict=True) if b not in seen]
+        kernel = without_copies(failures_in_branches(fold_inductions(kernel)), own)
+        kernel, arguments = _on_what_it_uses(kernel, arguments)
         schedule = _of_plain_nests(self.pick(kernel), kernel)
         kernel = apply(kernel, schedule)
         self.made(kernel, [s.kernel for s in walk_steps(steps) if isinstance(s, Launch)])
         return Launch(kernel, arguments, schedule)
+
+
+def _on_what_it_uses(kernel: Kernel, arguments: tuple[ProgramBuffer, ...]) -> tuple[Kernel, tuple[ProgramBuffer, ...]]:
+    """A kernel without the parameters that it does not touch, and what it is launched on then."""
+    used = {a.buffer for s in walk(kernel.body) for a in accesses_of(s)}
+    kept = [(p, b) for p, b in zip(kernel.buffers, arguments, strict=True) if p in used]
+    buffers = tuple([p for p, _ in kept])
+    outputs = kernel.outputs & {p.name for p in buffers}
+    return evolve(kernel, buffers=buffers, outputs=outputs), tuple([b for _, b in kept])
 
 
 def _of_plain_nests(schedule: Schedule, kernel: Kernel) -> Schedule:
