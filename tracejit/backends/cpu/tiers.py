@@ -27,8 +27,8 @@ from tracejit.support.forks import at_fork
 
 __all__ = ["TieredProgram"]
 
-_MOST = 2e7
-"""Scalar operations of a run in the first tier: some 2 to 5 ms."""
+_MOST = 1e7
+"""Scalar operations of a run in the first tier: some 1 to 3 ms."""
 _HOT = 2
 """The run that asks for the second tier."""
 
