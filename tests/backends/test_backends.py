@@ -18,8 +18,8 @@ import tracejit as tj
 from tests.backends.drivers import DRIVERS
 from tests.backends.plain_c import EVERY_BACKEND
 from tracejit.backends import registry
+from tracejit.backends.device.backend import named_device
 from tracejit.backends.device.program import DeviceProgram, grid_schedule
-from tracejit.backends.opencl.backend import select_device
 from tracejit.backends.opencl.runtime import OpenCLDevice
 from tracejit.backends.reference.backend import ReferenceBackend
 from tracejit.backends.registry import backend_reason, get_backend
@@ -786,9 +786,10 @@ def test_a_device_without_doubles_refuses_them_with_a_hint(
 def test_opencl_devices_are_chosen_by_number_or_name(opencl_devices: list[Any], record_backend: Callable[[str], None]):
     record_backend("opencl")
     first = opencl_devices[0]
-    assert select_device("") is select_device("0") is select_device(first.name[:5].lower()) is first
+    assert named_device("", opencl_devices, "") is named_device("0", opencl_devices, "") is first
+    assert named_device(first.name[:5].lower(), opencl_devices, "") is first
     with pytest.raises(BackendUnavailable, match=r"TRACEJIT_OPENCL_DEVICE=99 names no device; there are 0: "):
-        select_device("99")
+        named_device("99", opencl_devices, "TRACEJIT_OPENCL_DEVICE")
 
 
 def test_grid_options_of_schedules_are_checked(opencl_devices: list[Any], record_backend: Callable[[str], None]):

@@ -28,7 +28,6 @@ def wide(request: pytest.FixtureRequest, opencl_device: Any, monkeypatch: pytest
     monkeypatch.setattr(opencl_device, "capabilities", evolve(opencl_device.capabilities, vector_bits=bits))
     monkeypatch.setattr(opencl_device, "cores", bits > 0)
     made: Backend = OpenCLBackend()
-    made.device = opencl_device  # type: ignore[attr-defined]
     with temporary_backend(made) as name:
         yield name
 

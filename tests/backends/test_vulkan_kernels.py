@@ -16,12 +16,12 @@ import pytest
 import tracejit as tj
 from tests.backends.test_device_kernels import CUMSUM, normal, run
 from tests.backends.test_device_ops import exact_fma
+from tracejit.backends.device.backend import named_device
 from tracejit.backends.device.program import DeviceProgram
 from tracejit.backends.grid import GridSchedule
 from tracejit.backends.intrinsics import unregister_intrinsic
 from tracejit.backends.registry import get_backend
 from tracejit.backends.vulkan import driver, runtime
-from tracejit.backends.vulkan.backend import select_device
 from tracejit.backends.vulkan.driver import VulkanError
 from tracejit.backends.vulkan.formulas import formula
 from tracejit.backends.vulkan.runtime import VulkanDevice
@@ -391,9 +391,11 @@ def test_no_memory_left_says_how_much_was_asked(device: VulkanDevice, monkeypatc
 def test_devices_are_opened_once_and_chosen_by_number_or_name(device: VulkanDevice):
     assert runtime.unavailable_reason() is None
     assert runtime.devices()[0] is device
-    assert select_device("") is select_device("0") is select_device(device.name[:5].lower()) is device
+    found = runtime.devices()
+    assert named_device("", found, "") is named_device("0", found, "") is device
+    assert named_device(device.name[:5].lower(), found, "") is device
     with pytest.raises(BackendUnavailable, match=r"TRACEJIT_VULKAN_DEVICE=99 names no device; there are 0: "):
-        select_device("99")
+        named_device("99", found, "TRACEJIT_VULKAN_DEVICE")
     target = get_backend("vulkan").target()
     assert target.device == device.name
     assert target.driver

@@ -53,7 +53,7 @@ def device_put(x: Any, device: str) -> Any:
     name, _, number = device.partition(":")
     backend = get_backend(name)
     places = backend.places()
-    place = device if number else next(iter(places), "")
+    place = device if number else backend.place
     if place not in places:
         known = ", ".join(["cpu", *places])
         raise UserError(f"device_put: there is no device {device!r}; there are {known}", location=user_location())
@@ -80,7 +80,7 @@ def device_get(x: Any) -> Any:
 def computed_there(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
     """The results of one operation on arrays of which some lie on a device: computed there, where they stay."""
     places = [data.place for x in args if type(x) is Array and isinstance(data := data_of(x), Resident)]
-    return _operation(primitive, places[0].partition(":")[0])(*args)
+    return _operation(primitive, places[0])(*args)
 
 
 @functools.lru_cache(maxsize=1024)

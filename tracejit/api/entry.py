@@ -108,7 +108,7 @@ def make_runner(
     """
     lowered, staged = made.lowered, made.staged
     native = lowered.backend.native_calls()
-    if native is not None:
+    if native is not None and not signature.backend:  # an entry does not look where its call is to run
         return _native(native, f, signature, made, older, dims)
     compiled = lowered.compile()
     kept: Callable[[Any], Any] = np.asarray
@@ -128,7 +128,7 @@ def _on_device(backend: Backend, known: dict[int, tuple[Any, Any]], x: Any) -> A
     """
     if type(x) is not Array:
         return np.asarray(x)
-    data, place = data_of(x), next(iter(backend.places()))
+    data, place = data_of(x), backend.place
     if isinstance(data, Resident) and data.place == place:
         return data
     found = known.get(id(x))

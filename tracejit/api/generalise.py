@@ -21,7 +21,7 @@ def pattern_of(signature: CallSignature) -> Any:
             parts.append((leaf.dtype, shape, leaf.layout, leaf.scalar, leaf.wrapped, leaf.strides))
         else:
             parts.append(leaf)
-    return signature.tree, tuple(parts), signature.aliases
+    return signature.tree, tuple(parts), signature.aliases, signature.backend
 
 
 def bind_dims(symbolic: CallSignature, concrete: CallSignature) -> dict[str, int] | None:

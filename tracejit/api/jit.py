@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from tracejit.api.array import Array, data_of
 from tracejit.api.branches import traced_branch
 from tracejit.api.forks import FORKS
-from tracejit.api.options import Options, checked_options, with_arguments
+from tracejit.api.options import Options, checked_options, one_of, with_arguments
+from tracejit.api.placing import route
 from tracejit.api.signature import in_order, leaf_path, signature_of, static_leaves, static_numbers
 from tracejit.api.tracing import trace_call
 from tracejit.api.versions import Versions
 from tracejit.backends.base import Resident
-from tracejit.backends.callable import CompiledFunction
+from tracejit.backends.callable import CompiledFunction, pause, resume
 from tracejit.support.errors import ConcretizationError, TracejitError, UnsupportedError, UserError
 from tracejit.support.source import frames_of, is_ours, raised_at, user_location
 from tracejit.tracer.interpreter import current_interpreter, eager
@@ -99,7 +100,7 @@ class JitFunction(CompiledFunction, Generic[P, R]):
                 kwargs,
                 static | state.static,
                 frozenset(state.strided),
-                placed=state.options.backend is None,
+                where=state.options.where,
             )
             try:
                 return trace_call(state.function, state.options, signature).lowered
@@ -211,8 +212,21 @@ def _dispatched(f: Any, native: NativeCalls) -> Dispatcher:
     made = f._dispatcher
     if made is None:
         made = f._dispatcher = native.dispatcher(f, functools.partial(_miss, f), getattr(f, "__name__", "compiled"))
-        f.__call__ = made.callable
+        if f._state.options.backend is None:
+            route(f, _routed)
+        else:
+            f.__call__ = made.callable
     return made
+
+
+def _routed(f: Any, through_python: bool) -> None:
+    """Have calls go through Python, or straight to the compiled code."""
+    if through_python:
+        f.__call__ = functools.partial(_miss, f)
+        pause(f)
+    else:
+        f.__call__ = f._dispatcher.callable
+        resume(f)
 
 
 def _miss(f: Any, *args: Any, **kwargs: Any) -> Any:
@@ -303,6 +317,7 @@ def jit(
     /,
     *,
     backend: str | None = None,
+    device: str | None = None,
     dynamic_shapes: bool | None = None,
     writeback: bool = True,
     redirect: bool = True,
@@ -316,6 +331,7 @@ def jit(
 def jit(
     *,
     backend: str | None = None,
+    device: str | None = None,
     dynamic_shapes: bool | None = None,
     writeback: bool = True,
     redirect: bool = True,
@@ -330,6 +346,7 @@ def jit(
     /,
     *,
     backend: str | None = None,
+    device: str | None = None,
     dynamic_shapes: bool | None = None,
     writeback: bool = True,
     redirect: bool = True,
@@ -350,8 +367,9 @@ def jit(
     it is traced, as in Python, and since the next call finds another state, it is traced for that; a traced array that
     would stay there is refused.
 
-    backend: "cpu", "cuda", "opencl", "vulkan", "reference"; by default where the arguments lie (`device_put`), else
-        "cpu".
+    backend: "cpu", "cuda", "opencl", "vulkan", "reference"; "auto": the best there is that is not the processor, else
+        "cpu"; by default where the arguments lie (`device_put`), else what `default_device` says, else "cpu".
+    device: one of `devices()`, as "opencl:1", where a backend has several.
     dynamic_shapes: None compiles the first call for its extents and the second for all; True for all at once; False for
         each alone.
     writeback: whether arguments the function changes in place are changed for the caller too; False makes such a write
@@ -381,7 +399,9 @@ def jit(
     >>> scaled(np.zeros(2), 3.0)
     array([3., 3.])
     """
-    options = checked_options("tj.jit", backend, dynamic_shapes, writeback, redirect, alternatives, donate_argnums)
+    options = checked_options(
+        "tj.jit", one_of(backend, device), dynamic_shapes, writeback, redirect, alternatives, donate_argnums
+    )
 
     def wrap(f: Any) -> JitFunction[Any, Any]:
         if isinstance(f, (staticmethod, classmethod)):

@@ -36,12 +36,12 @@ def duration(what: str, name: str, given: Any) -> None:
     expect(is_number and 0 < given < inf, what, name, given, "a number of seconds above 0")
 
 
-def known_backend(what: str, given: Any) -> None:
+def known_backend(what: str, given: Any, name: str = "backend") -> None:
     """Raises: OptionError for what is no name, UnknownBackend for one that is not registered."""
     if given is None:
         return
-    meaning = "the name of a backend, as tj.list_backends() gives them, or None"
-    expect(isinstance(given, str), what, "backend", given, meaning)
+    meaning = 'the name of a backend, as tj.list_backends() gives them, one of its devices, "auto" or None'
+    expect(isinstance(given, str), what, name, given, meaning)
     try:
         check_known(given, what)
     except UnknownBackend as error:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.api.option_checks import expect, flag, flag_or_none, known_backend, positions
+from tracejit.api.placing import default_place
+from tracejit.backends.registry import AUTO
 from tracejit.support.errors import OptionError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import user_location
 
-__all__ = ["Options", "checked_options", "with_arguments"]
+__all__ = ["Options", "checked_options", "one_of", "with_arguments"]
 
 
 @frozen
@@ -28,6 +30,13 @@ class Options:
     donate: tuple[int, ...] = ()
     static: tuple[int, ...] = ()
     static_names: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str | None:
+        """Where the function runs if none of its arrays lies on a device, "" for what `backend` says; None: there also
+        if one does.
+        """
+        return default_place() if self.backend is None else "" if self.backend == AUTO else None
 
     def without_donation(self) -> Options:
         """Those of another function of the same body, whose arguments are not given up."""
@@ -55,6 +64,16 @@ def checked_options(
             location=user_location(),
         )
     return Options(backend, dynamic_shapes, writeback, redirect, _alternatives(what, alternatives), donate)
+
+
+def one_of(backend: Any, device: Any) -> Any:
+    """What is given as `backend` or as `device`, which names one too.   Raises: OptionError where both do not agree."""
+    if device is None:
+        return backend
+    known_backend("tj.jit", device, "device")
+    agree = backend is None or backend in (AUTO, device, device.partition(":")[0])
+    expect(agree, "tj.jit", "device", device, f"a device of the backend {backend!r} that is given too")
+    return device
 
 
 def with_arguments(

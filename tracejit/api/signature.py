@@ -97,7 +97,7 @@ class CallSignature:
     """The key of a specialisation: structure and leaves of (args, kwargs).
 
     aliases: pairs of traced positions at which one array stands, where the function changes it in place (see
-    `writeback`).  backend: on whose device an array lies, where that decides.
+    `writeback`).  backend: on which device an array lies, or `default_device` says, where that decides.
     """
 
     tree: TreeDef
@@ -189,12 +189,12 @@ def signature_of(
     static: frozenset[int],
     strided: frozenset[int] = frozenset(),
     *,
-    placed: bool = False,
+    where: str | None = None,
 ) -> tuple[CallSignature, list[Any], list[Any]]:
     """The signature of a call of `function`, the values of its leaves, and the leaves themselves.
 
     static: leaf positions that the trace asked to be constants.  strided: those of arrays whose strides it asked for.
-    placed: whether the function runs where its arrays lie.
+    where: where the function runs if no array of the call lies on a device; None: there also if one does.
     """
     kwargs = in_order(function, kwargs)
     try:
@@ -221,8 +221,8 @@ def signature_of(
             leaf = evolve(leaf, strides=value.strides if leaf.wrapped else x.strides)
         out.append(leaf)
         values.append(value)
-    lies = next((x.place for x in values if isinstance(x, Resident)), "") if placed else ""
-    return CallSignature(tree, tuple(out), backend=lies.partition(":")[0]), values, leaves
+    lies = next((x.place for x in values if isinstance(x, Resident)), "") if where is not None else ""
+    return CallSignature(tree, tuple(out), backend=lies or where or ""), values, leaves
 
 
 def static_leaves(args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> frozenset[int]:

@@ -230,9 +230,11 @@ def trace_call(
     avals = [signature.leaves[n].aval for n in traced]  # type: ignore[union-attr]
     lies = [_layout(k, signature.leaves[n]) for k, n in enumerate(traced)]
     integers = {k: ARGUMENTS for k, n in enumerate(traced) if signature.leaves[n] == NumberLeaf("int")}
+    # where its arrays lie, if nobody has said otherwise
+    backend = get_backend(signature.backend or options.backend or config.backend)
     with tracing() as trace:
         trace.need_booleans = need_booleans
-        trace.backend = options.backend or signature.backend or config.backend
+        trace.backend = backend.name
         once = functools.partial(
             stage,
             flat,
@@ -250,7 +252,6 @@ def trace_call(
     dependencies = trace.reads.dependencies(staged.constants, staged.looked_into)
     layouts = [leaf.layout if isinstance(leaf, ArrayLeaf) else "C" for leaf in (signature.leaves[n] for n in traced)]
     layouts += ["C" if np.asarray(c).flags.c_contiguous else "strided" for c in staged.constants]
-    backend = get_backend(options.backend or signature.backend or config.backend)
     donated = _donated(options.donate, signature, staged, name)
     lowered = lower_jaxpr(
         staged.jaxpr,

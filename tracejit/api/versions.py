@@ -126,7 +126,7 @@ class Versions:
                 kwargs,
                 static | self.static,
                 frozenset(self.strided),
-                placed=self.options.backend is None,
+                where=self.options.where,
             )
             signature = evolve(signature, aliases=aliases) if aliases else signature
             version = self._current(self.versions.get(signature) or self._symbolic(signature))

@@ -276,6 +276,22 @@ class Backend:
         """
         return {}
 
+    @property
+    def place(self) -> str:
+        """The one of `places` where its programs run; empty: the host."""
+        return ""
+
+    @property
+    def accelerates(self) -> bool:
+        """Whether its device is something else than the processor of the host, so that `backend="auto"` takes it."""
+        return False
+
+    def at(self, place: str) -> Backend:
+        """The same backend for another of its `places`.  Raises BackendUnavailable where that is none."""
+        from tracejit.support.errors import BackendUnavailable
+
+        raise BackendUnavailable(f"the {self.name} backend has no device {place!r}")
+
     def put(self, array: np.ndarray[Any, Any], place: str) -> Resident:
         """A copy of a contiguous array on one of `places`.  Raises OutOfMemory."""
         raise NotImplementedError

@@ -16,12 +16,13 @@ Source: PEP 590; CPython's Include/typeslots.h, Include/cpython/object.h.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from functools import cache
 from typing import Any
 
 from tracejit.backends.cpython import native_dispatch_supported
 
-__all__ = ["FUNCTION_STATE", "FUNCTION_VECTORCALL", "CompiledFunction", "install"]
+__all__ = ["FUNCTION_STATE", "FUNCTION_VECTORCALL", "CompiledFunction", "install", "pause", "resume"]
 
 FUNCTION_VECTORCALL, FUNCTION_STATE = 16, 24
 """Bytes into a `CompiledFunction`: the address that is called, and what it finds there."""
@@ -115,6 +116,23 @@ def install(function: CompiledFunction, state: Any, address: int) -> bool:
     _state.__set__(function, state)  # before the address: from then on it is read
     _vectorcall(function).value = address
     return True
+
+
+_paused: weakref.WeakKeyDictionary[CompiledFunction, int] = weakref.WeakKeyDictionary()
+
+
+def pause(function: CompiledFunction) -> None:
+    """Have calls of `function` pass through `__call__` until `resume`."""
+    if _supported() and (address := _vectorcall(function).value):
+        _paused[function] = address
+        _vectorcall(function).value = 0
+
+
+def resume(function: CompiledFunction) -> None:
+    """Have calls go where `install` has sent them again."""
+    address = _paused.pop(function, 0)
+    if address:
+        _vectorcall(function).value = address
 
 
 def _vectorcall(function: CompiledFunction) -> ctypes.c_size_t:

@@ -13,7 +13,8 @@ from tracejit.support.errors import BackendUnavailable, UnknownBackend
 from tracejit.support.nodes import define
 
 __all__ = [
-    "BackendInfo", "backend_reason", "check_known", "get_backend", "list_backends", "register_backend",
+    "AUTO", "BackendInfo", "backend_reason", "best_backend", "check_known",
+    "get_backend", "list_backends", "register_backend",
     "temporary_backend", "try_again",
 ]  # fmt: skip
 
@@ -30,6 +31,8 @@ class BackendInfo:
 
 
 _BACKENDS: dict[str, BackendInfo] = {}
+AUTO = "auto"
+"""What stands for the best backend there is, among names."""
 GROUP = "tracejit.backends"
 """The entry points by which other packages make backends known: a name, and the class, as "module:class"."""
 _PRIORITY = 40  # of those: behind the CPU, so that nothing changes for whom a package is merely installed
@@ -81,6 +84,9 @@ def check_known(name: str, what: str = "") -> None:
     """Raises: UnknownBackend, in the name of `what`, where no backend of this name is registered.  One that cannot work
     here is known.
     """
+    name = name.partition(":")[0]
+    if name == AUTO:
+        return
     if name not in _BACKENDS:
         _know_of_packages()
     if name not in _BACKENDS:
@@ -108,10 +114,23 @@ def try_again(name: str) -> None:
     _BACKENDS[name].reason = ""
 
 
+def best_backend() -> str:
+    """The backend of the fastest device here: the one with the highest priority whose device is not the processor, and
+    "cpu" where there is none.
+    """
+    there = (n for n in list_backends() if not backend_reason(n) and get_backend(n).accelerates)
+    return next(there, "cpu")
+
+
 def get_backend(name: str) -> Backend:
-    """The backend.  Raises BackendUnavailable: unknown, disabled, or with the reason its factory gave."""
+    """The backend: of this name, for one of its devices ("opencl:1"), or the best one ("auto").
+
+    Raises BackendUnavailable: unknown, disabled, or with the reason its factory gave.
+    """
+    name, _, number = (best_backend() if name == AUTO else name).partition(":")
     try:
-        return _loaded(name)
+        found = _loaded(name)
+        return found.at(f"{name}:{number}") if number else found
     except BackendUnavailable as error:
         error.about(backend=name)
         raise

@@ -22,6 +22,7 @@ VARIABLES = {
     "DISPATCH": "python: calls are dispatched in Python",
     "DUMP": "a directory for what each pass makes",
     "OPENCL_DEVICE": "the OpenCL device, by number or a part of its name",
+    "OPENCL_PARTS": "into how many devices each OpenCL device is taken apart",
     "POISON": "fill memory with a pattern before it is used, between guards",
     "RECYCLE_BYTES": "how much memory of results is kept for the next ones",
     "REPLACE": "a directory of edited texts that take the place of what passes made",
@@ -52,7 +53,7 @@ class Config:
     """`tj.config`: process-wide settings.
 
     checks: verify every IR after every pass (TRACEJIT_CHECKS).
-    backend: the default backend name (TRACEJIT_BACKEND).
+    backend: the default backend, or one of its devices, "opencl:1", or "auto" (TRACEJIT_BACKEND).
     default_dtype_bits: 64 for NumPy's float64 default, 32 for JAX's.
     cache_size: how many executables one jitted function keeps.
     cpu: the processor that CPU code is made for: "native", or a level of x86-64 as "x86-64-v2", "x86-64-v3" or

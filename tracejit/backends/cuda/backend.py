@@ -7,10 +7,7 @@ from typing import ClassVar
 from tracejit.backends.base import Target
 from tracejit.backends.cuda.runtime import CudaDevice, devices
 from tracejit.backends.device.backend import DeviceBackend
-from tracejit.backends.device.program import DeviceProgram, named_device
 from tracejit.backends.spellings import fault_of_template
-from tracejit.ir.program import Program
-from tracejit.support.config import variable
 
 __all__ = ["CudaBackend"]
 
@@ -21,9 +18,7 @@ class CudaBackend(DeviceBackend[CudaDevice]):
     name: ClassVar[str] = "cuda"
 
     def __init__(self) -> None:
-        found = named_device(variable("CUDA_DEVICE") or "", devices(), "TRACEJIT_CUDA_DEVICE")
-        assert isinstance(found, CudaDevice)
-        self.device = found
+        super().__init__(devices(), "CUDA_DEVICE")
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_template(spelling, arity, "LLVM instructions", ("type", "suffix", "result"), lines=True)
@@ -38,6 +33,3 @@ class CudaBackend(DeviceBackend[CudaDevice]):
             device=f"{driver.name} ({self.device.architecture})",
             driver=f"{driver.package} {driver.version}",
         )
-
-    def compile(self, program: Program) -> DeviceProgram:
-        return DeviceProgram(program, self.device, self.place)

@@ -2,36 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
 from tracejit.backends.base import Backend, Resident
 from tracejit.backends.device.device import Device
+from tracejit.backends.device.program import DeviceProgram
 from tracejit.backends.device.resident import DeviceArray
-from tracejit.support.errors import UnsupportedError
+from tracejit.ir.program import Program
+from tracejit.support.config import variable
+from tracejit.support.errors import BackendUnavailable
 
-__all__ = ["DeviceBackend"]
+__all__ = ["DeviceBackend", "named_device"]
 
 D = TypeVar("D", bound=Device)
 
 
 class DeviceBackend(Backend, Generic[D]):
-    """Programs run on `device`, and arrays lie there, at `place`."""
+    """Programs run on `device`, one of `devices`, and arrays lie there, at `place`."""
 
     is_scheduled: ClassVar[bool] = True
-    device: D
+    devices: tuple[D, ...]
+    number: int
+
+    def __init__(self, devices: Sequence[D], wanted: str) -> None:
+        """devices: all there are.  wanted: the variable of the environment, without TRACEJIT_, that says which of them
+        is the one where nobody names one: the first, otherwise.   Raises: BackendUnavailable.
+        """
+        self.devices = tuple(devices)
+        self.number = self.devices.index(named_device(variable(wanted) or "", self.devices, f"TRACEJIT_{wanted}"))
+        self._others: dict[int, Self] = {self.number: self}
+
+    @property
+    def device(self) -> D:
+        """Where programs run."""
+        return self.devices[self.number]
 
     @property
     def place(self) -> str:
-        """The name of the device among places."""
-        return f"{self.name}:0"
+        return f"{self.name}:{self.number}"
+
+    @property
+    def accelerates(self) -> bool:
+        return not self.device.software
 
     def places(self) -> Mapping[str, str]:
-        return {self.place: self.device.name}
+        return {f"{self.name}:{n}": d.name for n, d in enumerate(self.devices)}
+
+    def at(self, place: str) -> Self:
+        for number, known in enumerate(self.places()):
+            if known == place:
+                found = self._others.get(number)
+                if found is None:
+                    found = copy.copy(self)
+                    found.number = number
+                    found = self._others.setdefault(number, found)
+                return found
+        raise BackendUnavailable(f"there is no device {place!r}; there are {', '.join(self.places())}")
 
     def put(self, array: np.ndarray[Any, Any], place: str) -> Resident:
-        if place != self.place:
-            raise UnsupportedError(f"the {self.name} backend runs on {self.place}, not on {place}")
-        return DeviceArray(self.device.from_host(array), array.dtype, array.shape, place)
+        device = self.at(place).device
+        return DeviceArray(device.from_host(array), array.dtype, array.shape, place)
+
+    def compile(self, program: Program) -> DeviceProgram:
+        return DeviceProgram(program, self.device, self.place)
+
+
+def named_device(wanted: str, found: Sequence[D], variable: str) -> D:
+    """The device a text names: an ordinal, or part of a device's name; the first one for an empty text.
+
+    variable: where the text comes from.  Raises BackendUnavailable.
+    """
+    if not wanted:
+        return found[0]
+    if wanted.isdigit() and int(wanted) < len(found):
+        return found[int(wanted)]
+    named = [d for d in found if wanted.lower() in d.name.lower()]
+    if not named or wanted.isdigit():
+        names = ", ".join(f"{n}: {d.name}" for n, d in enumerate(found))
+        raise BackendUnavailable(f"{variable}={wanted} names no device; there are {names}")
+    return named[0]

@@ -33,13 +33,14 @@ class Device(ABC):
     """One device.
 
     name: in words.  group: the most work-items of a group.  cores: it is a processor, for whose vectors and threads
-    programs are scheduled.  f64: the feature that it lacks, if it has no f64.  full,
-    failed: the exceptions of its driver, for memory and for everything.
+    programs are scheduled.  software: it is the host's processor.  f64: the feature that it lacks, if it has no f64.
+    full, failed: the exceptions of its driver, for memory and for everything.
     """
 
     name: str
     group: int
     cores: bool = False
+    software: bool = False
     f64: str = ""
     full: type[Exception]
     failed: type[Exception]

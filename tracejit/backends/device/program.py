@@ -19,10 +19,10 @@ from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
 from tracejit.support.config import config
-from tracejit.support.errors import BackendUnavailable, ScheduleError, UnsupportedError
+from tracejit.support.errors import ScheduleError, UnsupportedError
 from tracejit.support.nodes import evolve
 
-__all__ = ["GRID_OPTIONS", "DeviceProgram", "grid_schedule", "named_device"]
+__all__ = ["GRID_OPTIONS", "DeviceProgram", "grid_schedule"]
 
 GRID_OPTIONS = ("work_group", "groups", "rows")  # fields of GridSchedule that a schedule may set
 
@@ -138,19 +138,3 @@ def grid_schedule(schedule: Schedule, default: GridSchedule) -> GridSchedule:
             raise ScheduleError(f"{d}: rows are shared out by auto, item or group; other options are powers of two")
         options[d.option] = d.value
     return evolve(default, **options)
-
-
-def named_device(wanted: str, found: Sequence[Device], variable: str) -> Device:
-    """The device a text names: an ordinal, or part of a device's name; the first one for an empty text.
-
-    variable: where the text comes from.  Raises BackendUnavailable.
-    """
-    if not wanted:
-        return found[0]
-    if wanted.isdigit() and int(wanted) < len(found):
-        return found[int(wanted)]
-    named = [d for d in found if wanted.lower() in d.name.lower()]
-    if not named or wanted.isdigit():
-        names = ", ".join(f"{n}: {d.name}" for n, d in enumerate(found))
-        raise BackendUnavailable(f"{variable}={wanted} names no device; there are {names}")
-    return named[0]

@@ -6,23 +6,10 @@ from typing import ClassVar
 
 from tracejit.backends.base import Target
 from tracejit.backends.device.backend import DeviceBackend
-from tracejit.backends.device.program import DeviceProgram, named_device
 from tracejit.backends.opencl.runtime import OpenCLDevice, devices
 from tracejit.backends.spellings import fault_of_template
-from tracejit.ir.program import Program
-from tracejit.support.config import variable
 
-__all__ = ["OpenCLBackend", "select_device"]
-
-
-def select_device(wanted: str) -> OpenCLDevice:
-    """The device a text names: an ordinal, or part of a device's name; the first one for an empty text.
-
-    Raises: BackendUnavailable.
-    """
-    found = named_device(wanted, devices(), "TRACEJIT_OPENCL_DEVICE")
-    assert isinstance(found, OpenCLDevice)
-    return found
+__all__ = ["OpenCLBackend"]
 
 
 class OpenCLBackend(DeviceBackend[OpenCLDevice]):
@@ -31,7 +18,7 @@ class OpenCLBackend(DeviceBackend[OpenCLDevice]):
     name: ClassVar[str] = "opencl"
 
     def __init__(self) -> None:
-        self.device = select_device(variable("OPENCL_DEVICE") or "")
+        super().__init__(devices(), "OPENCL_DEVICE")
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_template(spelling, arity, "expressions of OpenCL C")
@@ -48,6 +35,3 @@ class OpenCLBackend(DeviceBackend[OpenCLDevice]):
             device=self.device.name,
             driver=driver,
         )
-
-    def compile(self, program: Program) -> DeviceProgram:
-        return DeviceProgram(program, self.device, self.place)

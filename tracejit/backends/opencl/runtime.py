@@ -19,6 +19,7 @@ from tracejit.backends.device.schedules import gpu_schedule
 from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel
 from tracejit.backends.opencl import target
 from tracejit.backends.printing import EntryPoint, Printed
+from tracejit.support.config import variable
 from tracejit.support.errors import BackendUnavailable, CompileError
 from tracejit.support.nodes import define
 
@@ -50,13 +51,32 @@ def _raw_devices() -> list[Any]:
         ) from error
     if not present:
         raise BackendUnavailable("the OpenCL platforms of this machine have no device")
-    found = [d for d in present if _compiles(cl, d)]
+    found = [part for d in present if _compiles(cl, d) for part in _parts(cl, d)]
     if not found:
         names = ", ".join(f"{d.name.strip()} ({d.platform.version.strip()})" for d in present)
         raise BackendUnavailable(
             f"the OpenCL compiler does not know this processor: {names}; install a newer driver, on Debian and Ubuntu "
             "`apt install pocl-opencl-icd`, or leave backend= to its default"
         )
+    return found
+
+
+_taken_apart: dict[int, list[Any]] = {}
+
+
+def _parts(cl: Any, device: Any) -> list[Any]:
+    """The sub-devices that a device is to be taken apart into; itself where none are asked for, or it cannot be."""
+    count = int(variable("OPENCL_PARTS") or 1)
+    units = device.max_compute_units // count if count > 1 else 0
+    if not units:
+        return [device]
+    found = _taken_apart.get(device.int_ptr)
+    if found is None:
+        try:
+            found = list(device.create_sub_devices([cl.device_partition_property.EQUALLY, units]))
+        except cl.Error:
+            found = [device]
+        _taken_apart[device.int_ptr] = found
     return found
 
 
@@ -168,6 +188,7 @@ class OpenCLDevice(Device):
         have = self.capabilities
         self.group = have.group
         self.cores = have.vector_bits > 0
+        self.software = have.software
         self.full, self.failed = cl.MemoryError, cl.Error
         self.default_schedule = _default_schedule(have, int(raw.max_compute_units))
         try:

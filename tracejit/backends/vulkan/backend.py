@@ -6,24 +6,11 @@ from typing import ClassVar
 
 from tracejit.backends.base import Target
 from tracejit.backends.device.backend import DeviceBackend
-from tracejit.backends.device.program import DeviceProgram, named_device
 from tracejit.backends.spellings import fault_of_template
 from tracejit.backends.vulkan.assembly import INSTRUCTIONS
 from tracejit.backends.vulkan.runtime import VulkanDevice, devices
-from tracejit.ir.program import Program
-from tracejit.support.config import variable
 
-__all__ = ["VulkanBackend", "select_device"]
-
-
-def select_device(wanted: str) -> VulkanDevice:
-    """The device a text names: an ordinal, or part of a device's name; the first one for an empty text.
-
-    Raises: BackendUnavailable.
-    """
-    found = named_device(wanted, devices(), "TRACEJIT_VULKAN_DEVICE")
-    assert isinstance(found, VulkanDevice)
-    return found
+__all__ = ["VulkanBackend"]
 
 
 class VulkanBackend(DeviceBackend[VulkanDevice]):
@@ -32,7 +19,7 @@ class VulkanBackend(DeviceBackend[VulkanDevice]):
     name: ClassVar[str] = "vulkan"
 
     def __init__(self) -> None:
-        self.device = select_device(variable("VULKAN_DEVICE") or "")
+        super().__init__(devices(), "VULKAN_DEVICE")
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         fault = fault_of_template(spelling, arity, "SPIR-V instructions", ("type", "result"), lines=True)
@@ -53,6 +40,3 @@ class VulkanBackend(DeviceBackend[VulkanDevice]):
             device=self.device.name,
             driver=self.device.found.driver,
         )
-
-    def compile(self, program: Program) -> DeviceProgram:
-        return DeviceProgram(program, self.device, self.place)

@@ -96,6 +96,7 @@ class VulkanDevice(Device):
     def __init__(self, found: Found, staged: bool | None = None) -> None:
         self.found = found
         self.name = found.name
+        self.software = found.software
         self.vulkan = found.vulkan
         self.staged = not found.shares_memory if staged is None else staged
         try:
