@@ -29,7 +29,14 @@ from tests.generators.thresholds import lowered
 from tracejit.backends.cpu import compiled
 from tracejit.backends.cpu.runtime import processor
 
-CHUNKS = {"expressions": 24, "orders": 500, "pairs": 200, "programs": 200, "sizes": 25}  # seeds of one process
+CHUNKS = {
+    "expressions": 24,
+    "orders": 500,
+    "pairs": 200,
+    "programs": 200,
+    "sizes": 25,
+    "vanishing": 100,
+}  # seeds of one process
 GROUP = 500  # expressions of one function
 PAIRS = 8  # that read the same few
 HANG = 600  # seconds after which a seed counts as one that never ends
@@ -67,7 +74,14 @@ def _case(case: harness.Case, tally: Tally) -> None:
 
 
 def _sizes(seed: int, tally: Tally) -> None:
-    made = sizes.sequence(seed)
+    _sequence(sizes.sequence(seed), tally)
+
+
+def _vanishing(seed: int, tally: Tally) -> None:
+    _sequence(sizes.vanishing(seed), tally)
+
+
+def _sequence(made: sizes.Sequence, tally: Tally) -> None:
     before = tally.calls
     found = sizes.verdict(made, tally)
     tally.cases += tally.calls - before
@@ -77,6 +91,7 @@ def _sizes(seed: int, tally: Tally) -> None:
 
 KINDS: dict[str, Callable[[int, Tally], None]] = {
     "expressions": _expressions, "orders": _orders, "pairs": _pairs, "programs": _programs, "sizes": _sizes,
+    "vanishing": _vanishing,
 }  # fmt: skip
 
 

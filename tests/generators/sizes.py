@@ -14,10 +14,10 @@ import numpy as np
 import tracejit as tj
 from tests.generators.expressions import SCALARS, Expressions, Node, again, spelled, values, wrong
 from tests.generators.harness import Tally, loaded, outcome, refused
-from tests.generators.templates import Template
+from tests.generators.templates import ALL, Template
 from tracejit.support.nodes import define
 
-__all__ = ["Sequence", "laid_out", "sequence", "verdict"]
+__all__ = ["Sequence", "laid_out", "sequence", "vanishing", "verdict"]
 
 SMALL = [0, 1, 2, 3, 4, 5, 7, 8, 9]
 LARGE = [15, 16, 17, 31, 33, 64, 65, 100]
@@ -122,6 +122,53 @@ def sequence(seed: int, count: int = 100, expressions: int = 5) -> Sequence:
             orders = ["C"] * len(dtypes) if r.random() < 0.6 else [r.choice(ORDERS) for _ in dtypes]
         calls.append((n, m, orders, r.randrange(2**32)))
     return Sequence(seed, drawn.names, dtypes, nodes, calls)
+
+
+VANISHING = [
+    Template("part", text, ">")
+    for text in (
+        "{a}[:{a}.shape[0] // 3]",
+        "{a}[2:]",
+        "{a}[1:-1]",
+        "{a}[..., 2:]",
+        "{a}[..., :{a}.shape[-1] // 3]",
+        "{a}[2::2]",
+    )
+]
+"""Parts that have no elements where the arguments have a few."""
+
+
+def vanishing(seed: int) -> Sequence:
+    """One function after the other, of parts that have elements in the first calls, and none in a later one."""
+    r = random.Random(seed)
+    template = ALL[seed % len(ALL)]
+    first = r.choice([(7, 9), (9, 8), (8, 8)])
+    drawing = Expressions(seed, 1, shapes(*first), 3)
+    drawing.derive(VANISHING, 40)
+    drawing.pool = [n for n in drawing.pool if n.depth]
+    nodes: list[Node] = []
+    with np.errstate(all="ignore"):
+        for _ in range(60):
+            node = drawing.draw([template])
+            if node is not None and node.error is None and node.value.size < 400 and len(nodes) < 2:
+                nodes.append(node)
+    dtypes = [drawing.arguments[f"a{k}"].dtype.str[1:] for k in range(len(shapes(1, 1)))]
+    sizes = [
+        first,
+        (10, 7),
+        (2, 2),
+        (1, 8),
+        (9, 3),
+        (2, 7),
+        (8, 2),
+        (3, 1),
+        (0, 4),
+        (4, 0),
+        (1, 1),
+        (2, 3),
+    ]
+    calls = [(n, m, ["C"] * len(dtypes), r.randrange(2**32)) for n, m in sizes]
+    return Sequence(seed, drawing.names, dtypes, nodes, calls)
 
 
 def _needs(node: Node) -> bool:

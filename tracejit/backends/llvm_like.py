@@ -34,6 +34,8 @@ _COMPARE = {
     "gt": ("ogt", "sgt", "ugt"),
     "ge": ("oge", "sge", "uge"),
 }
+_HALF = "0xH"
+"""What constants of f16 begin with."""
 _BINARY = {"add": ("fadd", "add"), "sub": ("fsub", "sub"), "mul": ("fmul", "mul")}
 
 
@@ -53,7 +55,7 @@ def constant(value: float, dtype: str, lanes: int = 1) -> str:
         text = str(wrapped - (1 << bits) if wrapped >> (bits - 1) else wrapped)
     elif dtype == "f16":
         with np.errstate(all="ignore"):
-            text = f"0xH{int(np.float16(value).view(np.uint16)):04X}"
+            text = f"{_HALF}{int(np.float16(value).view(np.uint16)):04X}"
     else:
         with np.errstate(all="ignore"):
             number = float(numpy_dtype(dtype).type(value))
@@ -105,6 +107,10 @@ class Emit:
         return self.line(f"call {t} {symbol}({', '.join(f'{t} {a}' for a in args)})")
 
     def select(self, condition: str, x: str, y: str, dtype: str, lanes: int) -> str:
+        if x.startswith(_HALF) and y.startswith(_HALF):
+            # LLVM 22 for x86 makes a load of a table of the two, and ends the process where that is spread to lanes
+            bits = [constant(int(c.removeprefix(_HALF), 16), "i16") for c in (x, y)]
+            return self.line(f"bitcast i16 {self.select(condition, *bits, 'i16', lanes)} to half")
         t = llvm_type(dtype, lanes)
         return self.line(f"select {llvm_type('bool', lanes)} {condition}, {t} {x}, {t} {y}")
 

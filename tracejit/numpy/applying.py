@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.array import as_numpy, own
-from tracejit.ir.extents import Extent, Shape, is_one
-from tracejit.numpy.axes import axis_index, is_zero, items_of, reject, same_extent, unsupported
+from tracejit.ir.extents import Extent, Shape, is_empty, is_one
+from tracejit.numpy.axes import axis_index, items_of, reject, same_extent, unsupported
 from tracejit.numpy.joining import concatenate, element_at, part
 from tracejit.numpy.promotion import aval, broadcast_shapes, to_dtype
 from tracejit.numpy.shaping import array_of, expand_dims, moveaxis
@@ -43,7 +43,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     rank = aval(x).ndim
     k = axis_index(axis, rank)
     x = moveaxis(x, k, -1)
-    if any(is_zero(n) for n in aval(x).shape[:-1]):
+    if any(is_empty(n) for n in aval(x).shape[:-1]):
         raise reject("np.apply_along_axis: Cannot apply_along_axis when any iteration dimensions are 0")
     from tracejit.api.vmap import vmap  # for speed of import
 
@@ -291,7 +291,7 @@ class _Ufunc:
         from tracejit.api.control import fori_loop  # for speed of import
 
         n, dtype = aval(rows).shape[0], aval(rows).dtype
-        if is_zero(n):
+        if is_empty(n):
             if self.identity is None:
                 raise reject("zero-size array to a reduction that has no identity")
             return FUNCTIONS[np.full](aval(rows).shape[1:], self.identity, dtype)
@@ -309,7 +309,7 @@ class _Ufunc:
         x = array_of(a) if dtype is None else to_dtype(array_of(a), dtype)
         k = axis_index(axis, aval(x).ndim)
         rows = moveaxis(x, k, 0)
-        if is_zero(aval(rows).shape[0]):
+        if is_empty(aval(rows).shape[0]):
             return own(x, a)
         dtype_of = aval(rows).dtype
 

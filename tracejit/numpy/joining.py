@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape, is_empty
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import (
     as_extent,
@@ -271,7 +271,7 @@ def _repeat_to_length(x: ArrayLike, k: int, repeats: ArrayLike, total: Extent) -
         raise reject(f"np.repeat's counts are integers, one or one for each element, not {aval(counts)}")
     if is_zero(total):
         return part(x, k, 0, 0)
-    if is_zero(n):
+    if is_empty(n):
         raise reject(f"np.repeat: there is no element to make {total} of")
     ones = spread(np.int64(1), (n,))
     counts = spread(to_dtype(counts, np.int64), (n,))

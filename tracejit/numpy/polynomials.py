@@ -190,9 +190,11 @@ def polyder(p: ArrayLike, m: ArrayLike = 1) -> Result:
     times = static_int(m, "np.polyder's order")
     if times < 0:
         raise reject("np.polyder: Order of derivative must be positive (see polyint)")
-    for _ in range(times):
+    for k in range(times + 1):
         n = max(int(aval(x).shape[0]) - 1, 0)
-        x = u.multiply(part(x, 0, 0, n), np.arange(n, 0, -1))
+        # once more than it is asked for: as in NumPy, rows of coefficients that do not fit to that are an error
+        less = u.multiply(part(x, 0, 0, n), np.arange(n, 0, -1))
+        x = less if k < times else x
     return x
 
 

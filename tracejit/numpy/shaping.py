@@ -7,14 +7,13 @@ from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape, is_one, prod, same_shape, spreads
+from tracejit.ir.extents import Extent, Shape, is_empty, is_one, prod, same_shape, spreads
 from tracejit.numpy.axes import (
     as_extent,
     axis_index,
     axis_list,
     is_flattened,
     is_sequence,
-    is_zero,
     items_of,
     reject,
     same_extent,
@@ -124,7 +123,7 @@ def _wanted(size: Extent, have: Shape, shape: Sequence[ArrayLike]) -> Shape:
         raise reject(f"reshape to {tuple(want)}: only one extent can be -1")
     if holes:
         rest = prod(n for d, n in enumerate(want) if d != holes[0])
-        if is_zero(rest):
+        if is_empty(rest):
             raise reject(f"cannot reshape an array of shape {have} to {tuple(want)}: -1 could be any extent")
         found = size // rest
         if not same_extent(found * rest, size) and found * rest != size:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.control import bounded_loop, scan
-from tracejit.ir.extents import prod
+from tracejit.ir.extents import is_empty, prod
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.assigning import scattered
 from tracejit.numpy.at import IndexedAt, applied, are_apart, written
-from tracejit.numpy.axes import axis_index, is_zero, normalize_axes, reject
+from tracejit.numpy.axes import axis_index, normalize_axes, reject
 from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.index_checks import check_index, known_to_be_outside
 from tracejit.numpy.indexing import BasicIndex, classify, getitem, has_traced_mask, rank_at, single_mask
@@ -124,7 +124,7 @@ def _reduce(ufunc: np.ufunc) -> Callable[..., Any]:
         x = to_dtype(x, loop)
         mask = mask_of(where)
         start = ufunc.identity if initial is _NOTHING else initial
-        if initial is None and ufunc.identity is not None and any(is_zero(aval(x).shape[d]) for d in axes):
+        if initial is None and ufunc.identity is not None and any(is_empty(aval(x).shape[d]) for d in axes):
             raise empty_reduction(f"{name}.reduce").error()
         if initial is _NOTHING and start is not None and ufunc not in _FROM_IDENTITY:
             start = None if mask is None else start
@@ -158,11 +158,11 @@ def _folded(ufunc: np.ufunc, x: ArrayLike, axes: tuple[int, ...], start: ArrayLi
     if initial is None:
         identity = ufunc.identity
         count = aval(rows).shape[0]
-        if identity is not None and is_zero(count):
+        if identity is not None and is_empty(count):
             return broadcast_to(to_dtype(identity, dtype), kept)
         if identity is None:
             check_not_empty(f"{ufunc.__name__}.reduce", *[have[d] for d in axes])
-            if is_zero(count):
+            if is_empty(count):
                 raise empty_reduction(f"{ufunc.__name__}.reduce").error()
         initial = reshape(part(rows, 0, 0, 1), kept)
         rows = part(rows, 0, 1, count - 1)
@@ -183,7 +183,7 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Any]:
         x, k = _along(f"{name}.accumulate", a, axis)
         x = to_dtype(x, _dtype_of_fold(ufunc, "accumulate", aval(x).dtype, None if dtype is None else canonical(dtype)))
         have, loop = aval(x).shape, aval(x).dtype
-        if is_zero(have[k]):
+        if is_empty(have[k]):
             return x
         rows = _rows(x, (k,))
         first, others = part(rows, 0, 0, 1), part(rows, 0, 1, have[k] - 1)
@@ -259,7 +259,7 @@ def _checked(places: ArrayLike, n: Any) -> Result:
 def _segments(ufunc: np.ufunc, rows: ArrayLike, places: ArrayLike) -> Result:
     n, kept = aval(rows).shape[0], aval(rows).shape[1:]
     m = aval(places).shape[0]
-    if is_zero(m):
+    if is_empty(m):
         return broadcast_to(aval(rows).dtype.type(0), (0, *kept))
     if isinstance(places, np.ndarray) and m > 1 and len(set(np.diff(places))) == 1 and places[1] > places[0]:
         return _even_segments(ufunc, rows, [int(k) for k in places])

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Shape, prod, same_extent
+from tracejit.ir.extents import Shape, is_empty as has_none, prod, same_extent
 from tracejit.numpy import reductions as r, shaping, ufuncs as u
-from tracejit.numpy.axes import is_zero, reject
+from tracejit.numpy.axes import reject
 from tracejit.numpy.decompositions import fails_where
 from tracejit.numpy.promotion import aval, broadcast_shapes, to_dtype
 from tracejit.numpy.shaping import array_of
@@ -139,7 +139,7 @@ def refuse_options(name: str, **options: tuple[Any, str]) -> None:
 
 def is_empty(*xs: ArrayLike) -> bool:
     """Whether an operand has no elements."""
-    return any(is_zero(n) for x in xs for n in aval(x).shape)
+    return any(has_none(n) for x in xs for n in aval(x).shape)
 
 
 def column(x: ArrayLike) -> Result:
