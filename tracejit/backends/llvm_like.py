@@ -109,8 +109,8 @@ class Emit:
     def select(self, condition: str, x: str, y: str, dtype: str, lanes: int) -> str:
         if x.startswith(_HALF) and y.startswith(_HALF):
             # LLVM 22 for x86 makes a load of a table of the two, and ends the process where that is spread to lanes
-            bits = [constant(int(c.removeprefix(_HALF), 16), "i16") for c in (x, y)]
-            return self.line(f"bitcast i16 {self.select(condition, *bits, 'i16', lanes)} to half")
+            first, second = [constant(int(c.removeprefix(_HALF), 16), "i16") for c in (x, y)]
+            return self.line(f"bitcast i16 {self.select(condition, first, second, 'i16', lanes)} to half")
         t = llvm_type(dtype, lanes)
         return self.line(f"select {llvm_type('bool', lanes)} {condition}, {t} {x}, {t} {y}")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent
+from tracejit.ir.extents import Extent, is_empty
 from tracejit.numpy import linear, reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import axis_index, axis_list, reject, static_int
 from tracejit.numpy.decompositions import cond_of_singular_values, inv, singular_values, unchecked_inverse
@@ -163,7 +163,7 @@ def cond(x: ArrayLike, p: Any = None) -> Result:
     """
     y = array_of(x)
     have = aval(y)
-    if any(isinstance(n, int) and n == 0 for n in have.shape):
+    if any(map(is_empty, have.shape)):
         raise LinearAlgebraError("cond is not defined on empty arrays", location=user_location())
     if p is None or p in (2, -2):
         out = cond_of_singular_values(y, p == -2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape, has_count, prod
+from tracejit.ir.extents import Extent, Shape, has_count, is_empty, prod
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import items_of, normalize_axes, reject, unsupported
 from tracejit.numpy.number_checks import check_none
@@ -30,6 +30,7 @@ __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", 
 
 _RANGE = Reason(ShapeError, "Quantiles must be in the range [0, 1]")
 _RANGE_OF_HUNDRED = Reason(ShapeError, "Percentiles must be in the range [0, 100]")
+_NOTHING = Reason(IndexOutOfBounds, "index -1 is out of bounds for axis 0 with size 0")
 _NEGATIVE_WEIGHTS = Reason(ShapeError, "Weights must be non-negative.")
 _BAD_WEIGHTS = Reason(ShapeError, "Weights included NaN, inf or were all zero.")
 
@@ -202,7 +203,7 @@ def _median(rows: ArrayLike, numbers: ArrayLike) -> Result:
     have = aval(rows)
     *kept, n = have.shape
     result = have.dtype if have.dtype.kind == "f" else np.dtype(np.float64)
-    if isinstance(n, int) and n == 0:
+    if is_empty(n):
         return broadcast_to(result.type(np.nan), tuple(kept))
     last = have.ndim - 1
     ordered = s.sort([rows], last)[0]
@@ -257,9 +258,11 @@ def _of_part(
     *others, n = aval(rows).shape
     lead = aval(part).shape
     floating = aval(rows).dtype.kind == "f"
-    if isinstance(n, int) and n == 0:
+    if has_count(n) and not omit:
+        check_none(u.equal(extent_value(n, np.int64), 0), _NOTHING)
+    if is_empty(n):
         if not omit:
-            raise IndexOutOfBounds("index -1 is out of bounds for axis 0 with size 0", location=user_location())
+            raise _NOTHING.error()
         dtype = aval(rows).dtype if floating else np.dtype(np.float64)
         found = broadcast_to(dtype.type(np.nan), tuple(others))  # without the axes of q, as in NumPy
         return _with_axes(found, a, kept, (), keepdims)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape, prod as product_of, same_shape
+from tracejit.ir.extents import Extent, Shape, is_empty, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import axis_index, normalize_axes
 from tracejit.numpy.counts import check_not_empty
@@ -439,7 +439,7 @@ def _reduced(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
             shape = aval(as_array(a)).shape
             over = [shape[d] for d in _folded_axes(axis, len(shape))]
             check_not_empty(f"{name}.reduce", *over)
-            if builtins.any(isinstance(n, int) and n == 0 for n in over):
+            if builtins.any(map(is_empty, over)):
                 raise empty_reduction(f"{name}.reduce").error()
         if name in _TRUTHS:
             return _truth(a, axis, dtype, keepdims, options)

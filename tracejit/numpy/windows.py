@@ -27,7 +27,7 @@ def _window(M: ArrayLike, weights: Callable[[Any, Any], Any]) -> Result:
         return fresh(np.ones(max(count, 0)))
     last: Any = c.extent_value(count - 1, np.float64) if isinstance(count, Dim) else float(count - 1)
     n = u.subtract(u.multiply(arange(count), 2.0), last)
-    return weights(n, last)
+    return weights(n, u.maximum(last, 1.0))  # of one point n is 0
 
 
 def _count(M: ArrayLike) -> Extent:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api import control
-from tracejit.ir.extents import Extent, prod
+from tracejit.ir.extents import Extent, is_empty, prod
 from tracejit.primitives.creation import extent_value, full, iota
 from tracejit.primitives.elementwise import add, convert, neg
 from tracejit.primitives.shape import reshape
@@ -125,7 +125,7 @@ def choice(
     whole = (*have.shape[:k], *out, *have.shape[k + 1 :])
     if isinstance(draws, int) and draws == 0:
         return full(whole, have.dtype.type(0))
-    if isinstance(count, int) and count == 0:
+    if is_empty(count):
         raise reject("tj.random.choice: there is nothing to choose from")
     if not replace and isinstance(draws, int) and isinstance(count, int) and draws > count:
         raise reject(f"tj.random.choice: {draws} different ones of {count} are too many; replace=True repeats them")

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.api.control import scan
 from tracejit.api.returning import returning_arrays
-from tracejit.ir.extents import Extent, Shape, prod
+from tracejit.ir.extents import Extent, Shape, is_empty, prod
 from tracejit.lax.operands import array, aval, reject
 from tracejit.numpy import convolution, fourier, padding, reductions, shaping, ufuncs as u
 from tracejit.primitives.complex_numbers import conj
@@ -100,7 +100,7 @@ def _pair(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Result,
 
 
 def _is_empty(x: ArrayLike) -> bool:
-    return any(isinstance(n, int) and n == 0 for n in aval(x).shape)
+    return any(map(is_empty, aval(x).shape))
 
 
 def _empty(dtype: np.dtype[Any]) -> Result:

@@ -103,3 +103,16 @@ def test_operations_on_f16_round_once(function):
     b[b == 0] = 1  # which zero of two `maximum` returns is another question
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(tj.jit(function)(a, b), function(a, b))
+
+
+def test_one_of_two_halves_is_spread_to_lanes():
+    """LLVM 22 ended the process for x86, where it made a table of the two."""
+
+    def f(a, b):
+        h = np.copysign(True, np.square(a))
+        return h, np.greater_equal.outer(h, b)
+
+    a, b = np.arange(17, dtype=np.uint8), np.arange(-7, 8, dtype=np.int8)
+    for got, expected in zip(tj.jit(f)(a, b), f(a, b), strict=True):
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)

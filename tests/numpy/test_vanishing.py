@@ -1,0 +1,91 @@
+"""Parts that have no elements, or one, where the arguments have a few: extents that are 0 or 1 by arithmetic."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tests.generators import sizes
+from tests.generators.harness import Tally
+
+SIZES = (7, 9, 10, 2, 1, 8, 3, 0, 4, 11)
+
+
+def part(x: Any) -> Any:
+    return x[: len(x) // 3]
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "median": lambda x: np.median(part(x)),
+    "median of columns": lambda x: np.median(part(x)[:, None] * np.ones(2), axis=0),
+    "quantile": lambda x: np.quantile(part(x), 0.5),
+    "percentiles": lambda x: np.percentile(part(x)[:, None] * np.ones(2), [5, 50], axis=0),
+    "nanmedian": lambda x: np.nanmedian(part(x)),
+    "nanquantile": lambda x: np.nanquantile(part(x), 0.3),
+    "quantile of those selected": lambda x: np.quantile(x[x > 2], 0.5),
+    "median of those selected": lambda x: np.median(x[x > 2]),
+    "hamming": lambda x: np.hamming(len(part(x))),
+    "hanning": lambda x: np.hanning(len(part(x))),
+    "blackman": lambda x: np.blackman(len(part(x))),
+    "bartlett": lambda x: np.bartlett(len(part(x))),
+    "kaiser": lambda x: np.kaiser(len(part(x)), 2.0),
+    "window of those selected": lambda x: np.hamming(len(x[x > 2])),
+    "right_shift.reduce": lambda x: np.right_shift.reduce(part(x).astype(int)),
+    "subtract.reduce": lambda x: np.subtract.reduce(part(x)),
+    "logaddexp.reduce": lambda x: np.logaddexp.reduce(part(x)),
+    "maximum.reduce from nothing": lambda x: np.maximum.reduce(part(x), initial=None),
+    "hypot.accumulate": lambda x: np.hypot.accumulate(part(x)),
+    "reduceat": lambda x: np.maximum.reduceat(x, np.arange(len(part(x)))),
+    "apply_along_axis": lambda x: np.apply_along_axis(np.sort, 1, part(x)[:, None]),
+    "reshape": lambda x: part(x).reshape(len(part(x)), -1),
+    "repeat": lambda x: np.repeat(part(x), 2),
+    "gradient": lambda x: np.gradient(part(x)),
+    "cov": lambda x: np.cov(part(x)),
+    "interp": lambda x: np.interp(x, part(x)[::-1], part(x)),
+    "histogram": lambda x: np.histogram(part(x), 3)[1],
+    "pad": lambda x: np.pad(part(x), 1, "edge"),
+    "take": lambda x: np.take(part(x), [0], mode="clip"),
+    "the last": lambda x: part(x)[-1],
+    "norm": lambda x: np.linalg.norm(part(x)[:, None], 2),
+    "lstsq": lambda x: np.linalg.lstsq(np.eye(len(part(x))), part(x))[0],
+    "trapezoid": lambda x: np.trapezoid(part(x)),
+    "argmin": lambda x: np.argmin(part(x)),
+    "polyder of rows": lambda x: np.polyder(x[:, None] * np.ones((1, len(part(x)))), 1),
+}
+
+
+def outcome(f: Callable[..., Any], x: Any) -> Any:
+    """The result, or the builtin exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return f(x.copy())
+        except (ValueError, IndexError, TypeError, np.linalg.LinAlgError) as error:
+            return next(t for t in type(error).__mro__ if t.__module__ == "builtins")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parts_without_elements(name: str):
+    f = FUNCTIONS[name]
+    jitted = tj.jit(f)
+    for n in SIZES:
+        x = np.arange(n, 0, -1.0)
+        got, expected = outcome(jitted, x), outcome(f, x)
+        if isinstance(expected, type):
+            assert isinstance(got, type), (n, got, expected)
+            assert issubclass(got, expected) or issubclass(expected, got), n
+        else:
+            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12, err_msg=str(n))
+
+
+@pytest.mark.parametrize("seed", range(0, 40 * 41, 41))
+def test_any_function_of_parts_that_vanish(seed: int):
+    """`python -m tests.generators vanishing` runs all of them."""
+    made = sizes.vanishing(seed)
+    found = sizes.verdict(made, Tally())
+    assert found is None, sizes.alone(made, *found)
