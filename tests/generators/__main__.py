@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
-from tests.generators import expressions, harness, orders, programs, sizes
+from tests.generators import expressions, families, harness, orders, programs, sizes
 from tests.generators.harness import Tally
 from tests.generators.thresholds import lowered
 from tracejit.backends.cpu import compiled
@@ -31,6 +31,7 @@ from tracejit.backends.cpu.runtime import processor
 
 CHUNKS = {
     "expressions": 24,
+    "families": 50,
     "orders": 500,
     "pairs": 200,
     "programs": 200,
@@ -73,6 +74,13 @@ def _case(case: harness.Case, tally: Tally) -> None:
         tally.wrong.append(harness.Case.alone(*harness.reduced(case)))
 
 
+def _families(seed: int, tally: Tally) -> None:
+    found = families.verdict(families.family(seed), tally)
+    tally.cases += tally.calls
+    if found:
+        tally.wrong.append(found)
+
+
 def _sizes(seed: int, tally: Tally) -> None:
     _sequence(sizes.sequence(seed), tally)
 
@@ -90,8 +98,8 @@ def _sequence(made: sizes.Sequence, tally: Tally) -> None:
 
 
 KINDS: dict[str, Callable[[int, Tally], None]] = {
-    "expressions": _expressions, "orders": _orders, "pairs": _pairs, "programs": _programs, "sizes": _sizes,
-    "vanishing": _vanishing,
+    "expressions": _expressions, "families": _families, "orders": _orders, "pairs": _pairs, "programs": _programs,
+    "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tests.generators import sizes
+from tests.generators import families, sizes
 from tests.generators.harness import Tally
 
 SIZES = (7, 9, 10, 2, 1, 8, 3, 0, 4, 11)
@@ -89,3 +89,34 @@ def test_any_function_of_parts_that_vanish(seed: int):
     made = sizes.vanishing(seed)
     found = sizes.verdict(made, Tally())
     assert found is None, sizes.alone(made, *found)
+
+
+@pytest.mark.parametrize("seed", range(0, 40 * 11, 11))
+def test_any_function_that_is_compared_loosely(seed: int):
+    """`python -m tests.generators families` runs all of them."""
+    found = families.verdict(families.family(seed), Tally())
+    assert found is None, found
+
+
+def test_frequencies_of_as_many_samples_as_data_select():
+    for f in (lambda x: np.fft.fftfreq(len(x[x > 2]), 0.5), lambda x: np.fft.rfftfreq(len(x[x > 2]))):
+        jitted = tj.jit(f)
+        for n in (9, 4, 7, 3):
+            np.testing.assert_allclose(jitted(np.arange(float(n + 1))), f(np.arange(float(n + 1))), rtol=1e-15)
+        with pytest.raises(ValueError, match="Invalid number of FFT data points"):
+            jitted(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: np.convolve(x[x > 2], [1.0, 2.0]), "np.convolve: a vector is empty"),
+        (lambda x: np.pad(x[x > 2], 1, "edge"), "np.pad cannot extend the empty axis 0"),
+        (lambda x: np.quantile(x[x > 2], 0.5), "index -1 is out of bounds"),
+    ],
+)
+def test_nothing_that_data_select(f: Callable[..., Any], message: str):
+    jitted = tj.jit(f)
+    np.testing.assert_allclose(jitted(np.arange(6.0)), f(np.arange(6.0)))
+    with pytest.raises((ValueError, IndexError), match=message):
+        jitted(np.zeros(6))

@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.ir.extents import LARGE, Dim, Extent, is_empty, surely_at_most
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero, known, reject
+from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.joining import concatenate, element_at, part
 from tracejit.numpy.promotion import aval, broadcast_to as spread, to_dtype
 from tracejit.numpy.shaping import array_of
@@ -21,7 +22,9 @@ from tracejit.primitives.reduction import reduce_max, reduce_sum
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.primitives.windows import surrounded, windows
 from tracejit.support.dtypes import canonical, result_type
+from tracejit.support.errors import ShapeError
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
+from tracejit.tracer.failures import Reason
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
@@ -83,8 +86,10 @@ def _vectors(name: str, a: ArrayLike, v: ArrayLike, wanted: DTypeLike) -> tuple[
         z = p.reshape(z, (1,)) if aval(z).ndim == 0 else z
         if aval(z).ndim != 1:
             raise reject(f"np.{name} takes vectors; an operand has rank {aval(z).ndim}")
+        nothing = Reason(ShapeError, f"np.{name}: a vector is empty")
+        check_not_empty(name, aval(z).shape[0], why=nothing)
         if is_empty(aval(z).shape[0]):
-            raise reject(f"np.{name}: a vector is empty")
+            raise nothing.error()
         out.append(to_dtype(z, dtype))
     return out[0], out[1]
 

@@ -34,7 +34,7 @@ from tracejit.primitives.reduction import reduce_sum
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.current import current_trace, new_count
-from tracejit.tracer.failures import empty_reduction
+from tracejit.tracer.failures import Reason, empty_reduction
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter, recording
@@ -63,11 +63,13 @@ def is_changed_here(x: ArrayLike, owner: Interpreter) -> bool:
     return False
 
 
-def check_not_empty(name: str, *shape: Extent) -> None:
-    """The program fails where one of these extents, which it computes, is 0."""
+def check_not_empty(name: str, *shape: Extent, why: Reason | None = None) -> None:
+    """The program fails where one of these extents, which it computes, is 0: of a reduction by that name, if there is
+    no other reason.
+    """
     for n in shape:
         if has_count(n) and not surely_at_most(1, n):
-            check_none(u.equal(OPERATORS.extent(n), 0), empty_reduction(name))
+            check_none(u.equal(OPERATORS.extent(n), 0), why or empty_reduction(name))
 
 
 def place_in_counted(k: Extent, n: Extent) -> Extent:

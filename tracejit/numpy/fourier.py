@@ -10,23 +10,33 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import Extent, is_empty
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import axis_index, reject, static_int
+from tracejit.numpy.axes import as_extent, axis_index, reject, static_int
+from tracejit.numpy.counts import check_not_empty
+from tracejit.numpy.evenly_spaced import arange
 from tracejit.numpy.joining import roll
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives import shape as p
 from tracejit.primitives.complex_numbers import conj
+from tracejit.primitives.creation import extent_value
 from tracejit.primitives.elementwise import zero_like
 from tracejit.primitives.fourier import fft as transformed
 from tracejit.support.dtypes import complex_dtype, real_dtype
+from tracejit.support.errors import ShapeError
 from tracejit.support.typing import ArrayLike, AxisLike, Result
+from tracejit.tracer.failures import Reason
+from tracejit.tracer.substitutes import redirect_members
 from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+
+_NO_SAMPLES = Reason(ShapeError, "Invalid number of FFT data points (0) specified.")
 
 
 # -- one axis ----------------------------------------------------------------------------------------------------------
@@ -222,19 +232,23 @@ def irfft2(
 # -- frequencies -------------------------------------------------------------------------------------------------------
 def fftfreq(n: Any, d: ArrayLike = 1.0, device: Any = None, *, dtype: Any = None) -> Result:
     """The frequency of each element of a transform of n samples that are `d` apart: [n], negative ones last."""
-    count = _length("fftfreq", n, 0)
-    k = np.arange(count)
-    return _frequencies(np.where(k < (count + 1) // 2, k, k - count), count, d, dtype)
+    count = as_extent(n)
+    k = arange(count)
+    half, whole = extent_value((count + 1) // 2, np.int64), extent_value(count, np.int64)
+    return _frequencies(u.where(u.less(k, half), k, u.subtract(k, whole)), count, d, dtype)
 
 
 def rfftfreq(n: Any, d: ArrayLike = 1.0, device: Any = None, *, dtype: Any = None) -> Result:
     """The frequency of each element of `rfft` of n samples that are `d` apart: [n // 2 + 1]."""
-    count = _length("rfftfreq", n, 0)
-    return _frequencies(np.arange(count // 2 + 1), count, d, dtype)
+    count = as_extent(n)
+    return _frequencies(arange(count // 2 + 1), count, d, dtype)
 
 
-def _frequencies(k: np.ndarray[Any, Any], n: int, d: ArrayLike, dtype: Any) -> Result:
-    found = u.multiply(k, u.divide(1.0, u.multiply(float(n), d)))
+def _frequencies(k: ArrayLike, n: Extent, d: ArrayLike, dtype: Any) -> Result:
+    check_not_empty("fft.fftfreq", n, why=_NO_SAMPLES)
+    if is_empty(n):
+        raise _NO_SAMPLES.error()
+    found = u.multiply(k, u.divide(1.0, u.multiply(extent_value(n, np.float64), d)))
     return found if dtype is None else to_dtype(found, dtype)
 
 
@@ -262,3 +276,4 @@ def ifftshift(x: ArrayLike, axes: Any = None) -> Result:
 
 for _name in __all__:
     FUNCTIONS[getattr(np.fft, _name)] = globals()[_name]
+redirect_members({np.fft.fftfreq: fftfreq, np.fft.rfftfreq: rfftfreq})  # whose argument is no array

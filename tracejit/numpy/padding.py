@@ -10,13 +10,16 @@ import numpy as np
 from tracejit.ir.extents import Extent, is_empty, is_one
 from tracejit.numpy import quantiles, reductions, ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
+from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.evenly_spaced import linspace
 from tracejit.numpy.joining import part
 from tracejit.numpy.promotion import as_array, aval, broadcast_to as spread, to_dtype, wrapped_to_dtype
 from tracejit.numpy.shaping import array_of, copy
 from tracejit.numpy.strides import like_first
 from tracejit.primitives import shape as p
+from tracejit.support.errors import ShapeError
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.failures import Reason
 from tracejit.tracer.layout import LAYOUTS
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
@@ -57,8 +60,13 @@ def pad(array: ArrayLike, pad_width: ArrayLike, mode: Any = "constant", **kwargs
     for k, (before, after) in enumerate(widths):
         if is_zero(before) and is_zero(after):
             continue
+        nothing = Reason(
+            ShapeError,
+            f"np.pad cannot extend the empty axis {k} in mode {mode!r}; modes 'constant' and 'empty' can",
+        )
+        check_not_empty("pad", aval(x).shape[k], why=nothing)
         if is_empty(aval(x).shape[k]):
-            raise reject(f"np.pad cannot extend the empty axis {k} in mode {mode!r}; modes 'constant' and 'empty' can")
+            raise nothing.error()
         x = _extended(x, k, before, after, mode, kwargs)
     return x
 

@@ -10,6 +10,7 @@ import numpy as np
 from tracejit.ir.extents import Extent, Shape, has_count, is_empty, prod
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import items_of, normalize_axes, reject, unsupported
+from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
 from tracejit.numpy.shaping import array_of
@@ -258,8 +259,8 @@ def _of_part(
     *others, n = aval(rows).shape
     lead = aval(part).shape
     floating = aval(rows).dtype.kind == "f"
-    if has_count(n) and not omit:
-        check_none(u.equal(extent_value(n, np.int64), 0), _NOTHING)
+    if not omit:
+        check_not_empty(name, n, why=_NOTHING)
     if is_empty(n):
         if not omit:
             raise _NOTHING.error()
