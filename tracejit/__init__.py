@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tracejit.api.iterated import unroll
     from tracejit.api.jacobian import hessian, jacfwd, jacrev
     from tracejit.api.jit import jit
+    from tracejit.api.native import native
     from tracejit.api.placing import default_device
     from tracejit.api.range import range
     from tracejit.api.tune import tune
@@ -43,12 +44,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "config", "custom_jvp", "custom_vjp",
-    "default_device", "device_get", "device_put", "devices", "eval_shape",
-    "flatten_util", "float0", "grad", "hessian", "jacfwd",
-    "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr", "named_scope", "nn",
-    "numpy", "ops", "random", "range", "register_intrinsic", "register_lowering", "register_scalar_op", "remat",
-    "scipy", "tree",
-    "tree_util", "tune", "unroll", "value_and_grad", "vjp", "vmap",
+    "default_device", "device_get", "device_put", "devices", "eval_shape", "flatten_util", "float0", "grad", "hessian",
+    "jacfwd", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr",
+    "named_scope", "native", "nn", "numpy", "ops", "random", "range", "register_intrinsic", "register_lowering",
+    "register_scalar_op", "remat", "scipy", "tree", "tree_util", "tune", "unroll", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 _HOME = {
@@ -60,7 +59,7 @@ _HOME = {
     "default_device": "api.placing", "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
     "float0": "api.differentiable", "grad": "api.autodiff", "hessian": "api.jacobian",
     "jacfwd": "api.jacobian", "jacrev": "api.jacobian", "jit": "api.jit", "jvp": "api.autodiff",
-    "linearize": "api.autodiff", "list_backends": "backends.registry", "range": "api.range",
+    "linearize": "api.autodiff", "list_backends": "backends.registry", "native": "api.native", "range": "api.range",
     "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower", "remat": "api.custom",
     "register_scalar_op": "backends.intrinsics", "tune": "api.tune", "unroll": "api.iterated",
     "value_and_grad": "api.autodiff", "vjp": "api.autodiff", "vmap": "api.vmap",

@@ -39,6 +39,7 @@ from tracejit.primitives import (
     lu,
     matrix_exponential,
     matrix_root,
+    native,
     qr,
     radix,
     random,
@@ -545,6 +546,10 @@ def _custom() -> dict[str, list[Example]]:
             Example(custom.CustomVJP(reverse, 2), (x, x, x), FLOATS),
         ],
         "stop_gradient": [Example(custom.StopGradient(), (x,), ALL)],
+        "native": [
+            Example(native.Native(native.NativeExpression("f", "", frozenset(), None, np.square)), (x,), FLOATS),
+            Example(native.Native(native.NativeExpression("f", "", frozenset(), None, np.multiply)), (x, x), FLOATS),
+        ],
     }
 
 

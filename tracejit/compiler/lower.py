@@ -133,7 +133,7 @@ def _form_of(
         depends = depends or depends_too
         return form
 
-    builder = FormBuilder(out_avals, fuses, nested)
+    builder = FormBuilder(out_avals, fuses, nested, backend)
     operands = [Operand(builder.recorder, n, a) for n, a in enumerate(in_avals)]
     for rule in _rules_of(primitive, backend):
         if rule.alternative and rule.alternative not in alternatives:

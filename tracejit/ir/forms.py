@@ -255,6 +255,7 @@ class FormBuilder:
     fuses(): whether the device has an instruction for `fma`; where it is a function, sums of products are better
     rounded twice a step.
     form_of(primitive, in_avals, out_avals): the form of an equation that a loop or a branch writes into its own body.
+    backend: for which the form is; empty where it is for none.
     """
 
     def __init__(
@@ -262,7 +263,9 @@ class FormBuilder:
         out_avals: Sequence[ShapedArray],
         fuses: Callable[[], bool] = lambda: True,
         form_of: FormOf | None = None,
+        backend: str = "",
     ) -> None:
+        self.backend = backend
         self.out_avals = tuple(out_avals)
         self.fuses = fuses
         self.form_of = form_of or own_form

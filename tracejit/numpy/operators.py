@@ -7,6 +7,7 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.assigning import assign, setitem
 from tracejit.numpy.axes import number_of_extents
 from tracejit.numpy.complex_parts import set_part
+from tracejit.numpy.elementwise import floats
 from tracejit.numpy.filling import set_flat
 from tracejit.numpy.index_checks import first_failure
 from tracejit.numpy.indexing import getitem, read_view
@@ -46,6 +47,7 @@ provide(
         extent=lambda n: extent_value(n, np.int64),
         number_of_extents=number_of_extents,
         to_dtype=to_dtype,
+        floats=floats,
         round_decimals=round_decimals,
         check_number=check_number,
         check_growth=check_growth,

@@ -31,6 +31,7 @@ from tracejit.primitives import (
     matrix_exponential as matrix_exponential,
     matrix_root as matrix_root,
     named_axes as named_axes,
+    native as native,
     qr as qr,
     radix as radix,
     random as random,

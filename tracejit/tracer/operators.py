@@ -74,6 +74,8 @@ class NumPy:
     """A number that the function computes from extents, as a traced Python integer."""
     to_dtype: Callable[[Any, Any], Any]
     """An operand as exactly a dtype."""
+    floats: Callable[..., list[Any]]
+    """(*operands): in the floating-point dtype that holds all of them."""
     round_decimals: Callable[[Any, int], Any]
     """Python's round() of a float."""
     check_number: Callable[[Any, np.dtype[Any]], None]
