@@ -64,6 +64,28 @@ MATRICES = (
     "{m}.reshape(len({m}), -1)", "np.percentile({m}, 50)", "np.count_nonzero({m}, axis=1)", "np.nanmax({m}, axis=0)", "np.ptp({m}, axis=1)", "scipy.linalg.expm(({m} @ {m}.T) / 50)",
     "np.lexsort({m})", "np.nonzero({m})[0]", "np.argwhere({m} > 1)", "{m}[{m} > 1]", "np.where({m} > 1)[1]", "np.take_along_axis({m}, np.argsort({m}, axis=1, kind='stable'), axis=1)",
 )  # fmt: skip
+SHAPES = (
+    "np.zeros(len(x) - 3)", "np.ones((len(x) - 2, 2))", "np.full(len(x) // 2 - 1, 3.0)", "np.arange(len(x) - 4)", "np.arange(5, len(x))", "np.arange(len(x), 2, -2)",
+    "np.linspace(0, 1, len(x) - 2)", "np.eye(len(x) - 2)", "np.eye(len(x), len(y))", "np.tri(len(x) - 1, len(y) - 2)", "np.empty(len(x) - 3).shape", "np.identity(len(x) - 1)",
+    "x.reshape(2, -1)", "x.reshape(-1, 3)", "m.reshape(len(y), -1)", "m.reshape(len(y), len(x))", "x.reshape(len(x) // 2, 2)", "np.resize(x, len(x) - 3)", "np.split(x, 2)[0]", "np.split(x, 3)[2]",
+    "np.array_split(x, 4)[3]", "np.hsplit(m, 2)[1]", "np.vsplit(m, [2, 4])[1]", "np.split(x, [len(x) // 2, 5])[1]", "np.stack([x[:-1], x[1:]])", "np.stack([x[2:], y[1:]])", "np.concatenate([x[3:], y[:2]])",
+    "np.vstack([x, y])", "np.column_stack([x, y])", "x + y", "x[1:] + y", "x[:2] + y[:3]", "x[1:] * x[:-1]", "x[2:] - x[:-2]", "x[: len(y)] + y", "x[: len(x) // 2] + x[len(x) // 2 :]", "m + x", "m + y", "m * x[:, None]",
+    "m @ y", "m @ x", "x @ m", "x @ y", "m @ m", "m.T @ x", "np.dot(x, y)", "np.einsum('i,i->', x, y)", "np.einsum('ij,j->i', m, y)", "np.einsum('ii->', m)", "np.outer(x[3:], y[2:])", "np.inner(m, y)",
+    "np.lib.stride_tricks.sliding_window_view(x, 3)", "np.lib.stride_tricks.sliding_window_view(m, (2, 2)).sum()", "np.convolve(x, y, 'valid')", "np.convolve(x, np.ones(4), 'same')", "np.correlate(x, y, 'valid')",
+    "np.convolve(x, [1.0, 2, 3], 'full')", "x[3]", "x[-4]", "x[len(x) // 2]", "x[2:5]", "x[-3:-1]", "x[5:2]", "x[len(y) :]", "x[: -len(y)]", "x[:: len(y) - 1]", "x[len(y)]", "x[-len(y)]", "m[2, 3]", "m[len(y) - 1, 0]", "m[:, 2]", "m[-2]",
+    "np.take(x, 3)", "np.take(x, [0, 4])", "np.take(m, 2, axis=1)", "np.insert(x, 3, 9)", "np.delete(x, 3)", "np.delete(x, [0, 2])", "np.delete(x, slice(1, 3))", "np.insert(x, [1, 2], 5)", "np.partition(x, 3)[3]", "np.argpartition(x, 2)[:1] * 0",
+    "np.diagonal(m, 3)", "np.diag(x, 2)", "np.diag(m, -2)", "np.trace(m, 1)", "np.tril(m, -2)", "np.triu(m, 2)", "np.roll(x, 5)", "np.roll(x, len(y))", "np.roll(m, (1, 3), (0, 1))", "np.rot90(m, 3)", "np.pad(x, len(y) - 2)", "np.pad(x, (2, 5), 'reflect')",
+    "np.pad(x, (0, 4), 'symmetric')", "np.pad(x, 3, 'wrap')", "np.tile(x, len(y) - 2)", "np.repeat(x, len(y) - 2)", "np.repeat(x, np.arange(len(x)))", "np.broadcast_to(x, (len(y), len(x)))", "np.broadcast_to(x, (2, len(y)))", "np.squeeze(m)", "np.squeeze(x[:1])",
+    "np.squeeze(m, 0)", "x.reshape(1, -1).squeeze(1)", "np.swapaxes(m, 0, 1)[3:]", "np.cross(x[:3], x[-3:])", "np.cross(m[:, :3], m[:, :3])", "np.diff(x, 3)", "np.diff(m, 2, axis=1)", "np.gradient(x)", "np.gradient(m)[1]", "np.cumsum(x)[4]",
+    "np.ravel_multi_index((1, 2), m.shape)", "np.unravel_index(5, m.shape)", "np.indices((len(x) - 2, 2))", "np.fromfunction(lambda i: i * 2.0, (len(x) - 1,))", "np.meshgrid(x[2:], y[3:])[0]", "np.ix_(x[:1].astype(int), [0])[0]", "np.vander(x[2:], len(y) - 3)",
+    "np.searchsorted(np.sort(x), y[2:])", "np.interp(y, np.arange(len(x)), x)", "np.interp(y, np.sort(x), y)", "np.where(x[1:] > 0, x[1:], x[:-1])", "np.select([x > 0], [x], y[0])", "np.choose([0, 1, 2], [x[:3], x[-3:], x[1:4]])", "np.compress([True, False, True], x)",
+    "np.extract(x > 0, x)", "np.average(x, weights=y)", "np.cov(x, y)", "np.corrcoef(x, y)", "np.polyfit(np.arange(len(x)), x, 1)", "np.polymul(x[1:] + 9, y[2:] + 9)", "np.polyadd(x, y)", "np.polysub(x[2:], y)", "np.polydiv(x + 9, y[:2] + 9)[0]", "np.kron(m, x[:2])",
+    "np.linalg.solve(np.eye(len(x)) + 0, y)", "np.linalg.det(m)", "np.linalg.inv(m.T @ m + 9 * np.eye(len(y)))", "np.linalg.matrix_power(m, 2)", "np.linalg.lstsq(m, x)[0].shape", "np.fft.fft(x, len(x) - 2)", "np.fft.irfft(x)", "np.fft.ifft(x[3:])", "np.fft.rfft(x, len(y) - 3)",
+    "np.histogram(x, len(y) - 2)[0]", "np.bincount(np.arange(len(x) - 2), minlength=len(y))", "np.apply_along_axis(lambda r: r[:2], 1, m)", "np.add.reduceat(x, [0, 2, 4])", "np.maximum.reduceat(x, [1, 3])", "np.add.at(x.copy(), [0, 3], 1)", "np.maximum.accumulate(x[3:])",
+    "x.copy().fill(2)", "[q for q in x[2:4]]", "sum(q for q in x[1:])", "max(x[:3])", "x[list(range(len(y) - 2))]", "x[np.arange(len(x)) % 2 == 0]", "x[[True, False] * (len(x) // 2)]", "m[m[:, 0] > 0]", "m[:, x[: len(y)] > 0]", "m[x > 0][:, 0]", "np.argmax(m, axis=1)[2]",
+    "x.view()[1:][2]", "x.item(3)", "x.T[-2:]", "np.flip(x)[2]", "np.array([x[0], x[-1], x[2]])", "np.array([len(x) - 3, 2.0])", "np.broadcast_arrays(x, y)[0]", "np.unwrap(x)[3:]", "np.ediff1d(x, to_end=y[:2])", "np.trim_zeros(x)[1:]", "np.digitize(x, [0.0, 2.0])[3]",
+)  # fmt: skip
+"""What depends on extents, and is an error at some of them."""
 PARTS_OF_VECTORS = (
     "{a}", "{a}[:len({a}) // 3]", "{a}[2:]", "{a}[1:-1]", "{a}[2::2]", "{a}[::-1][1:]", "{a}[{a} > 1]", "{a}[{a} > 90]", "{a}[:len({a}) // 2]",
     "{a}[len({a}) % 3:]",
@@ -96,7 +118,8 @@ class Family:
 def family(seed: int) -> Family:
     """The function of this seed: each in turn, of other parts."""
     r = random.Random(seed)
-    text = (VECTORS + MATRICES)[seed % (len(VECTORS) + len(MATRICES))]
+    texts = VECTORS + MATRICES + SHAPES
+    text = texts[seed % len(texts)]
     parts = {
         "v": r.choice(PARTS_OF_VECTORS).format(a="x"),
         "w": r.choice(PARTS_OF_VECTORS).format(a="y"),

@@ -59,6 +59,30 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+NEGATIVE: dict[str, Callable[..., Any]] = {
+    "zeros": lambda x: np.zeros(len(x) - 3),
+    "ones": lambda x: np.ones((len(x) - 3, len(x) - 4)),
+    "empty": lambda x: np.empty(len(x) - 3).shape,
+    "full": lambda x: np.full((len(x) - 3, len(x) - 3), 2.0),
+    "zeros_like": lambda x: np.zeros_like(x, shape=(len(x) - 3, len(x) - 4)),
+    "eye": lambda x: np.eye(len(x) - 3),
+    "identity": lambda x: np.identity(len(x) - 3),
+    "tri": lambda x: np.tri(len(x) - 3, len(x) - 4),
+    "diag_indices": lambda x: np.diag_indices(len(x) - 3)[0],
+    "indices": lambda x: np.indices((len(x) - 3,)),
+    "resize": lambda x: np.resize(x, (len(x) - 3, len(x) - 4)),
+    "broadcast_to": lambda x: np.broadcast_to(1.0, (len(x) - 3, len(x) - 4)),
+    "tile": lambda x: np.tile(x[:1], len(x) - 3),
+    "repeat": lambda x: np.repeat(x[:1], len(x) - 3),
+    "pad": lambda x: np.pad(x[:1], len(x) - 3),
+    "linspace": lambda x: np.linspace(0, 1, len(x) - 3),
+    "geomspace": lambda x: np.geomspace(1, 2, len(x) - 3),
+    "arange": lambda x: np.arange(len(x) - 3),
+    "hamming": lambda x: np.hamming(len(x) - 3),
+    "sliding_window_view": lambda x: np.lib.stride_tricks.sliding_window_view(x, len(x) - 3),
+}
+
+
 def outcome(f: Callable[..., Any], x: Any) -> Any:
     """The result, or the builtin exception."""
     with warnings.catch_warnings():
@@ -69,11 +93,27 @@ def outcome(f: Callable[..., Any], x: Any) -> Any:
             return next(t for t in type(error).__mro__ if t.__module__ == "builtins")
 
 
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_extents_that_are_negative(name: str):
+    """Where the argument has one or two elements: NumPy raises, or has nothing."""
+    compare(NEGATIVE[name], (7, 10, 2, 1, 9, 3, 4, 40))
+
+
+def test_an_extent_that_data_make_negative():
+    jitted = tj.jit(lambda x: np.zeros(len(x[x > 2]) - 1))
+    assert jitted(np.arange(6.0)).shape == (2,)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        jitted(np.zeros(6))
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_parts_without_elements(name: str):
-    f = FUNCTIONS[name]
+    compare(FUNCTIONS[name], SIZES)
+
+
+def compare(f: Callable[..., Any], at: tuple[int, ...]) -> None:
     jitted = tj.jit(f)
-    for n in SIZES:
+    for n in at:
         x = np.arange(n, 0, -1.0)
         got, expected = outcome(jitted, x), outcome(f, x)
         if isinstance(expected, type):

@@ -15,21 +15,28 @@ from tracejit.ir.extents import (
     Extent,
     Shape,
     fits_in_64_bits,
+    greater_extent,
+    has_count,
+    has_index,
     same_extent,
     same_shape,
     surely_at_most,
 )
+from tracejit.numpy.number_checks import check_none
+from tracejit.primitives.comparison import Lt
 from tracejit.support.axes import axis_index
 from tracejit.support.errors import ConcretizationError, DtypeError, ShapeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
+from tracejit.tracer.failures import Reason
+from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import sizes_of_inputs
 from tracejit.tracer.tracer import Tracer, extent_of
 
 __all__ = [
-    "as_extent", "as_shape", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole", "is_zero",
-    "items_of", "known", "normalize_axes", "number_of_extents", "reject", "same_extent",
+    "as_extent", "as_shape", "at_least_none", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole",
+    "is_zero", "items_of", "known", "normalize_axes", "not_negative", "number_of_extents", "reject", "same_extent",
     "same_shape", "static_array", "static_int", "unsupported",
 ]  # fmt: skip
 
@@ -103,6 +110,34 @@ def as_extent(n: ArrayLike) -> Extent:
         ) from error
 
 
+def not_negative(n: Extent, fault: str) -> Extent:
+    """An extent, which is 0 or more: a program that computes less fails.
+
+    Raises: ShapeError, by what `fault` says, for a negative one; DimDependent where the call's sizes decide.
+    """
+    if not isinstance(n, Dim) or surely_at_most(0, n):
+        if isinstance(n, int) and n < 0:
+            raise reject(fault)
+        return n
+    if has_index(n) or has_count(n):
+        check_none(bind(Lt(), OPERATORS.extent(n), np.int64(0)), Reason(ShapeError, fault))
+        return greater_extent(n, 0)
+    if n < 0:
+        raise reject(fault)
+    return n
+
+
+def at_least_none(n: Extent) -> Extent:
+    """An extent, 0 for a negative one.  Raises: DimDependent where the call's sizes decide."""
+    if not isinstance(n, Dim):
+        return max(n, 0)
+    if surely_at_most(0, n):
+        return n
+    if has_index(n) or has_count(n):
+        return greater_extent(n, 0)
+    return 0 if n < 0 else n
+
+
 def number_of_extents(n: Dim) -> Result:
     """What the user's function computes from extents, as the Python integer that it is;
     one too large for 64 bits becomes a constant.
@@ -120,8 +155,7 @@ def as_shape(shape: ShapeLike) -> Shape:
     if any(isinstance(n, (bool, np.bool_)) for n in items):
         raise DtypeError(f"a shape is made of integers, not of {shape!r}", location=user_location())
     out = tuple([as_extent(n) for n in items])
-    if any(isinstance(n, int) and n < 0 for n in out):
-        raise reject(f"negative dimensions are not allowed in shape {out}")
+    out = tuple([not_negative(n, f"negative dimensions are not allowed in shape {out}") for n in out])
     if math.prod(n for n in out if isinstance(n, int) and n) >= 2**63:
         raise reject(f"an array of shape {out} is too big: its elements are more than 64 bits count")
     return out

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import prod
 from tracejit.numpy import reductions as r, ufuncs as u
-from tracejit.numpy.axes import as_extent, is_sequence, is_zero, reject, same_shape, unsupported
+from tracejit.numpy.axes import as_extent, is_sequence, is_zero, not_negative, reject, same_shape, unsupported
 from tracejit.numpy.differences import diff
 from tracejit.numpy.evenly_spaced import linspace
 from tracejit.numpy.joining import element_at, part
@@ -63,12 +63,10 @@ def bincount(
     if w is not None and not same_shape(aval(w).shape, have.shape) and tuple(aval(w).shape) != tuple(have.shape):
         raise reject("np.bincount: the weights and the vector differ in length")
     if length is not None:
-        count = as_extent(length)
+        count = not_negative(as_extent(length), "np.bincount: length is not negative")
         dtype = np.dtype(np.int64) if w is None else aval(w).dtype
         return _counted(u.maximum(y, 0), count, w, dtype)
-    least = as_extent(minlength)
-    if isinstance(least, int) and least < 0:
-        raise reject("np.bincount: minlength is not negative")
+    least = not_negative(as_extent(minlength), "np.bincount: minlength is not negative")
     count = _known_count(y, least)
     if count is None:
         if isinstance(least, int) and least == 0:

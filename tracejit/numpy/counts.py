@@ -23,7 +23,7 @@ from tracejit.ir.extents import (
     surely_at_most,
 )
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import as_extent, reject, unsupported
+from tracejit.numpy.axes import as_extent, not_negative, reject, unsupported
 from tracejit.numpy.index_checks import check_index
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
@@ -193,9 +193,7 @@ def places_where(mask: ArrayLike, size: ArrayLike = None, fill: Any = 0) -> tupl
 def checked_size(size: ArrayLike) -> Extent:
     """The extent that `size=` asks for.  Raises ShapeError for a negative one."""
     count = as_extent(size)
-    if isinstance(count, int) and count < 0:
-        raise reject(f"size={count} is negative")
-    return count
+    return not_negative(count, f"size={count} is negative")
 
 
 def _of_selection(mask: Tracer) -> Tracer | None:

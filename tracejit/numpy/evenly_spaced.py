@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import as_extent, axis_index, reject, static_array
+from tracejit.numpy.axes import as_extent, axis_index, not_negative, reject, static_array
 from tracejit.numpy.conversions import refuse_like
 from tracejit.numpy.creation import default_float, default_int, filled, fresh, in_order
 from tracejit.numpy.number_checks import check_none
@@ -115,8 +115,7 @@ def linspace(
     Source: the order of operations of numpy.linspace, so that values agree to the last bit.
     """
     count = as_extent(num)
-    if isinstance(count, int) and count < 0:
-        raise reject(f"linspace: the number of values is {count}")
+    count = not_negative(count, f"linspace: the number of values is {count}")
     a, b = as_array(start), as_array(stop)
     computed, _ = result_type(
         (aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True)

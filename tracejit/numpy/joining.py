@@ -11,12 +11,14 @@ from tracejit.ir.extents import Dim, Extent, Shape, is_empty
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import (
     as_extent,
+    as_shape,
     axis_index,
     is_flattened,
     is_sequence,
     is_zero,
     items_of,
     known,
+    not_negative,
     reject,
     same_extent,
     static_array,
@@ -202,8 +204,7 @@ def tile(A: ArrayLike, reps: ArrayLike) -> Result:
     """The array repeated `reps` times along each axis."""
     x = array_of(A)
     counts = [as_extent(n) for n in items_of(reps)]
-    if any(isinstance(n, int) and n < 0 for n in counts):
-        raise reject(f"np.tile cannot repeat {counts} times")
+    counts = [not_negative(n, f"np.tile cannot repeat {counts} times") for n in counts]
     have = aval(x).shape
     rank = max(len(counts), len(have))
     counts = [1] * (rank - len(counts)) + counts
@@ -240,7 +241,7 @@ def repeat(
     if total_repeat_length is not None:
         return _repeat_to_length(x, k, repeats, as_extent(total_repeat_length))
     if isinstance(repeats, Dim):
-        return _repeat_each(x, k, repeats)
+        return _repeat_each(x, k, not_negative(repeats, "np.repeat's counts may not be negative"))
     counts = static_array(repeats, "np.repeat's counts")
     counts = counts.astype(np.int64) if isinstance(repeats, (list, tuple, range)) and not counts.size else counts
     if counts.dtype.kind not in "iub" or counts.ndim > 1:
@@ -285,7 +286,7 @@ def _repeat_to_length(x: ArrayLike, k: int, repeats: ArrayLike, total: Extent) -
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:
     """The elements in C order, repeated or cut to fill a new shape."""
     x = ravel(a)
-    want = tuple([as_extent(n) for n in items_of(new_shape)])
+    want = as_shape(new_shape)
     have = int(aval(x).size)
     total = int(np.prod([int(n) for n in want], dtype=np.int64))
     if have == 0:

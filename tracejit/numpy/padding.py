@@ -9,7 +9,17 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, is_empty, is_one
 from tracejit.numpy import quantiles, reductions, ufuncs as u
-from tracejit.numpy.axes import as_extent, axis_index, is_sequence, is_zero, items_of, reject, static_int, unsupported
+from tracejit.numpy.axes import (
+    as_extent,
+    axis_index,
+    is_sequence,
+    is_zero,
+    items_of,
+    not_negative,
+    reject,
+    static_int,
+    unsupported,
+)
 from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.evenly_spaced import linspace
 from tracejit.numpy.joining import part
@@ -79,12 +89,8 @@ def _widths(given: ArrayLike, rank: int) -> Widths:
         pairs = table
     else:
         pairs = _pairs(given, rank, "pad_width")
-    widths = [(as_extent(a), as_extent(b)) for a, b in pairs]
-    for pair in widths:
-        for n in pair:
-            if isinstance(n, int) and n < 0:
-                raise reject("np.pad: pad_width may not be negative")
-    return tuple(widths)
+    fault = "np.pad: pad_width may not be negative"
+    return tuple([(not_negative(as_extent(a), fault), not_negative(as_extent(b), fault)) for a, b in pairs])
 
 
 def _pairs(given: ArrayLike, rank: int, what: str) -> list[tuple[Result, Result]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import as_extent, as_shape, reject, same_shape, static_int
+from tracejit.numpy.axes import as_extent, as_shape, at_least_none, reject, same_shape, static_int
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, broadcast, to_dtype
 from tracejit.numpy.reductions import any as any_of
@@ -36,7 +36,7 @@ def diag_indices(n: ArrayLike, ndim: int = 2) -> tuple[Result, ...]:
     >>> tj.numpy.diag_indices(2)
     (Array([0, 1], dtype=int64), Array([0, 1], dtype=int64))
     """
-    line = c.iota((as_extent(n),), 0, np.int64)
+    line = c.iota((at_least_none(as_extent(n)),), 0, np.int64)
     return (line,) * static_int(ndim, "np.diag_indices' number of axes")
 
 

@@ -15,6 +15,7 @@ from tracejit.numpy.axes import (
     is_flattened,
     is_sequence,
     items_of,
+    not_negative,
     reject,
     same_extent,
     unsupported,
@@ -249,9 +250,8 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, subok: bool = False) -> Res
 
     Raises: ShapeError if it does not fit.
     """
-    want = tuple([as_extent(n) for n in items_of(shape)])
-    if any(isinstance(n, int) and n < 0 for n in want):
-        raise reject("all elements of broadcast shape must be non-negative")
+    fault = "all elements of broadcast shape must be non-negative"
+    want = tuple([not_negative(as_extent(n), fault) for n in items_of(shape)])
     x = array_of(array)
     have = aval(x).shape
     if len(have) > len(want) or any(not spreads(n, m) for n, m in zip(reversed(have), reversed(want), strict=False)):

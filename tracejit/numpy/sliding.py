@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape
-from tracejit.numpy.axes import axis_index, items_of, reject, static_int
+from tracejit.numpy.axes import axis_index, items_of, not_negative, reject, static_int
 from tracejit.numpy.promotion import aval
 from tracejit.numpy.shaping import array_of
 from tracejit.numpy.views import Rearranged, view
@@ -74,8 +74,7 @@ def sliding_window_view(
     array = array_of(x)
     shape = aval(array).shape
     sizes = [n if isinstance(n, Dim) else static_int(n, "a window's size") for n in items_of(window_shape)]
-    if any(isinstance(n, int) and n < 0 for n in sizes):
-        raise reject("`window_shape` cannot contain negative values")
+    sizes = [not_negative(n, "`window_shape` cannot contain negative values") for n in sizes]
     axes = range(len(shape)) if axis is None else [axis_index(k, len(shape)) for k in items_of(axis)]
     if len(sizes) != len(axes):
         raise reject(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, Shape
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import as_extent, reject, static_int
+from tracejit.numpy.axes import as_extent, as_shape, at_least_none, reject, static_int
 from tracejit.numpy.conversions import refuse_like
 from tracejit.numpy.creation import default_float, in_order, zeros
 from tracejit.numpy.promotion import aval, to_dtype
@@ -41,8 +41,9 @@ def _diagonal_number(k: ArrayLike) -> int:
 def tri(N: ArrayLike, M: ArrayLike = None, k: ArrayLike = 0, dtype: DTypeLike = float, *, like: Any = None) -> Result:
     """Ones on and below diagonal k, zeros above."""
     refuse_like(like)
-    rows = as_extent(N)
-    return to_dtype(_below(rows, rows if M is None else as_extent(M), _diagonal_number(k)), canonical(dtype))
+    rows = at_least_none(as_extent(N))
+    columns = rows if M is None else at_least_none(as_extent(M))
+    return to_dtype(_below(rows, columns, _diagonal_number(k)), canonical(dtype))
 
 
 def _triangle(m: ArrayLike, k: ArrayLike, below: bool) -> Result:
@@ -82,8 +83,8 @@ def eye(
 ) -> Result:
     """Ones on diagonal k of an N x M matrix, zeros elsewhere."""
     refuse_like(like, order)
-    rows = as_extent(N)
-    table = _on_diagonal((rows, rows if M is None else as_extent(M)), _diagonal_number(k))
+    shape = as_shape((N, N if M is None else M))
+    table = _on_diagonal(shape, _diagonal_number(k))
     return in_order(to_dtype(table, np.dtype(dtype if dtype is not None else float)), order)
 
 

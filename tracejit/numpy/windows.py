@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import as_extent, static_array
+from tracejit.numpy.axes import as_extent, at_least_none, static_array
 from tracejit.numpy.creation import fresh
 from tracejit.numpy.evenly_spaced import arange
 from tracejit.primitives import creation as c
@@ -33,7 +33,7 @@ def _window(M: ArrayLike, weights: Callable[[Any, Any], Any]) -> Result:
 def _count(M: ArrayLike) -> Extent:
     if isinstance(M, (float, np.floating)):
         return int(np.ceil(M))  # as many points as np.arange has
-    return as_extent(M)
+    return at_least_none(as_extent(M))
 
 
 def hanning(M: ArrayLike) -> Result:
