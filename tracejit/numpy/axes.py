@@ -36,8 +36,8 @@ from tracejit.tracer.tracer import Tracer, extent_of
 
 __all__ = [
     "as_extent", "as_shape", "at_least_none", "axis_index", "axis_list", "is_flattened", "is_sequence", "is_whole",
-    "is_zero", "items_of", "known", "normalize_axes", "not_negative", "number_of_extents", "reject", "same_extent",
-    "same_shape", "static_array", "static_int", "unsupported",
+    "is_zero", "items_of", "keeps", "known", "normalize_axes", "not_negative", "number_of_extents", "reject",
+    "same_extent", "same_shape", "static_array", "static_int", "unsupported",
 ]  # fmt: skip
 
 
@@ -125,6 +125,11 @@ def not_negative(n: Extent, fault: str) -> Extent:
     if n < 0:
         raise reject(fault)
     return n
+
+
+def keeps(keepdims: Any) -> bool:
+    """Whether `keepdims=` asks for it, in whatever way; NumPy's mark for what is not given does not."""
+    return keepdims is not np._NoValue and bool(keepdims)  # pyright: ignore[reportPrivateUsage]
 
 
 def at_least_none(n: Extent) -> Extent:

@@ -97,7 +97,7 @@ def in_order(x: ArrayLike, order: Any, model: ArrayLike = None) -> Result:
     if isinstance(x, Tracer):
         x.layout = laid_out_like(x if model is None else model, x.shape, x.dtype, order)
     elif order == "F":
-        x = np.asfortranarray(x)
+        x = np.asarray(x, order="F")
     return x
 
 

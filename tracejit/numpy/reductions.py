@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, Shape, is_empty, prod as product_of, same_shape
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import axis_index, normalize_axes
+from tracejit.numpy.axes import axis_index, keeps, normalize_axes
 from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, mask_of, plain, to_dtype
@@ -93,7 +93,7 @@ def _reduction(
             raise ShapeError(f"np.{name}: initial= is a number, not an array", location=user_location())
         if name in ("sum", "prod") and dtype is not None and canonical(dtype).kind == "b":
             truth = any if name == "sum" else all
-            found = truth(x, axis, keepdims=keepdims is True, where=where)
+            found = truth(x, axis, keepdims=keeps(keepdims), where=where)
             return found if initial is None else combine(found, np.bool_(initial))
         if dtype is None and not promote_integers and have.dtype.kind in "iu":
             dtype = have.dtype
@@ -115,7 +115,7 @@ def _reduction(
                 result = combine(result, aval(result).dtype.type(0))
             if initial is not None:
                 result = combine(result, to_dtype(initial, aval(result).dtype))
-        return _keep(result, have.shape, axes, bool(keepdims) and keepdims is not np._NoValue)  # pyright: ignore[reportPrivateUsage]
+        return _keep(result, have.shape, axes, keeps(keepdims))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"numpy.{name} over `axis` (all axes by default), with `dtype`, `keepdims`, `initial`, `where`."
@@ -307,9 +307,9 @@ def _arg(primitive: Any) -> Callable[..., Any]:
         if axis is None or (have.ndim == 0 and axis in (0, -1)):
             flat = reshape(x, (have.size,))
             result = bind(primitive(0), flat)
-            return reshape(result, (1,) * have.ndim) if keepdims is True else result
+            return reshape(result, (1,) * have.ndim) if keeps(keepdims) else result
         k = _one_axis(axis, have.ndim)
-        return _keep(bind(primitive(k), x), have.shape, (k,), keepdims is True)
+        return _keep(bind(primitive(k), x), have.shape, (k,), keeps(keepdims))
 
     return function
 
@@ -362,7 +362,7 @@ def average(
     have = aval(x)
     axis = tuple(axis) if isinstance(axis, list) else axis
     axes = normalize_axes(axis, have.ndim)
-    keep = keepdims is True
+    keep = keeps(keepdims)
     if weights is None:
         center = mean(x, axis, keepdims=keep)
         total: Any = extent_value(_count(have.shape, axes), aval(center).dtype)

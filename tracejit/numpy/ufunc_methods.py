@@ -16,7 +16,7 @@ from tracejit.ir.extents import is_empty, prod
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.assigning import scattered
 from tracejit.numpy.at import IndexedAt, applied, are_apart, written
-from tracejit.numpy.axes import axis_index, normalize_axes, reject
+from tracejit.numpy.axes import axis_index, keeps, normalize_axes, reject
 from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.index_checks import check_index, known_to_be_outside
 from tracejit.numpy.indexing import BasicIndex, classify, getitem, has_traced_mask, rank_at, single_mask
@@ -132,7 +132,7 @@ def _reduce(ufunc: np.ufunc) -> Callable[..., Any]:
             raise reject(f"np.{name}.reduce has no identity, so where= needs initial=")
         have = aval(x).shape
         result = _folded(ufunc, x, axes, start, mask)
-        if keepdims is True:
+        if keeps(keepdims):
             result = reshape(result, tuple([1 if d in axes else n for d, n in enumerate(have)]))
         return result
 
