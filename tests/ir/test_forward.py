@@ -99,6 +99,8 @@ def test_a_copy_is_not_made_where_its_source_stays(body: str) -> None:
     [
         solve(between="store x[0] = 1.0:f64"),  # changed before it is read
         solve(inside="store x[%j] = %7"),  # changed while it is read
+        # its places are loaded
+        solve(copied="%13").replace("%0 = sub 8 %k", "%11 = load y[0, %k]\n%12: i64 = convert %11\n%13 = max %12 0"),
         solve(after="%8 = load t[0]\n store z[0, 0] = %8"),  # read once more, behind the change
         DOT.replace("0..%i", "0..9")
         + "for %k in 0..9 { %1 = load x[%k]\n store t[%k] = %1 }\n store z[0, 0] = %6",  # read before

@@ -22,6 +22,7 @@ from tracejit.ir.kernel import (
     Store,
     Value,
     accesses_of,
+    operands_of,
     walk,
 )
 from tracejit.ir.passes.dead import remove_dead
@@ -85,6 +86,8 @@ def _copies(s: Statement, own: frozenset[Buffer]) -> list[_Copy]:
     ops = tuple([x for x in body if isinstance(x, Op)])
     if len(loads) + len(stores) + len(ops) != len(body) or any(x.buffer not in own for x in stores):
         return []
+    if any(i in loads for x in (*ops, *loads.values()) for i in operands_of(x)):
+        return []  # where an element comes from is itself loaded
     indices = {f.index for f in nest}
     written = {x.buffer for x in stores}
     found: list[_Copy] = []
