@@ -49,7 +49,7 @@ from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import failure_cell
 from tracejit.tracer.interpreter import bind, current_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
-from tracejit.tracer.mixed import joined, marked
+from tracejit.tracer.mixed import joined, marked, without_mark
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.statements.decisions import MOST_APART
@@ -380,7 +380,7 @@ def bounded_loop(
     failure: Any = failure_cell()
 
     def test(*c: Any) -> Any:
-        flag = to_flag(cond_fun(unflatten(tree, c)))
+        flag = without_mark(to_flag(cond_fun(unflatten(tree, c))))  # whose it is does not matter
         # After a failure the carry is anything, and perhaps the end never comes.
         return [flag & (failure == 0)] if may_fail else [flag]
 
@@ -434,9 +434,9 @@ def _tested_in_its_body(
 
     def step(state: Any) -> Any:
         new = body_fun(state[1])
-        return to_flag(cond_fun(new)), new
+        return without_mark(to_flag(cond_fun(new))), new
 
-    return bounded_loop(lambda state: state[0], step, (to_flag(cond_fun(init)), init), most)[1]
+    return bounded_loop(lambda state: state[0], step, (without_mark(to_flag(cond_fun(init))), init), most)[1]
 
 
 def cond(
