@@ -200,6 +200,28 @@ def test_a_backend_with_several_devices():
     assert done.returncode == 0, done.stderr
 
 
+def test_calls_on_a_device_are_short_again_behind_a_default(driver: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
+    f = tj.jit(lambda x: x * 2)
+    a = tj.device_put(X, driver)
+    f(X)
+    f.finish()
+    f(X)
+    f(a)
+    with tj.default_device("reference"):
+        f(a)
+    for _ in range(2):
+        assert f(a).device == f"{driver}:0"
+    assert len(f._state.straight) == 1
+
+
+def test_parts_of_opencl_devices_are_a_number(monkeypatch: pytest.MonkeyPatch):
+    from tracejit.backends.opencl import runtime
+
+    monkeypatch.setenv("TRACEJIT_OPENCL_PARTS", "two")
+    assert runtime.unavailable_reason() == "TRACEJIT_OPENCL_PARTS=two is no number of devices"
+
+
 def test_arrays_of_the_host_and_of_a_device_in_turn(driver: str):
     f = tj.jit(lambda x: x * 2)
     for n in (3, 4, 5):

@@ -221,6 +221,7 @@ def _dispatched(f: Any, native: NativeCalls) -> Dispatcher:
 
 def _routed(f: Any, through_python: bool) -> None:
     """Have calls go through Python, or straight to the compiled code."""
+    f._state.straight.clear()  # what calls on arrays of a device went to is learnt anew
     if through_python:
         f.__call__ = functools.partial(_miss, f)
         pause(f)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from tracejit.support.errors import BackendUnavailable
 from tracejit.support.nodes import field, frozen
 
 if TYPE_CHECKING:
@@ -288,8 +289,6 @@ class Backend:
 
     def at(self, place: str) -> Backend:
         """The same backend for another of its `places`.  Raises BackendUnavailable where that is none."""
-        from tracejit.support.errors import BackendUnavailable
-
         raise BackendUnavailable(f"the {self.name} backend has no device {place!r}")
 
     def put(self, array: np.ndarray[Any, Any], place: str) -> Resident:

@@ -66,8 +66,10 @@ _taken_apart: dict[int, list[Any]] = {}
 
 def _parts(cl: Any, device: Any) -> list[Any]:
     """The sub-devices that a device is to be taken apart into; itself where none are asked for, or it cannot be."""
-    count = int(variable("OPENCL_PARTS") or 1)
-    units = device.max_compute_units // count if count > 1 else 0
+    wanted = variable("OPENCL_PARTS") or "1"
+    if not wanted.isdecimal():
+        raise BackendUnavailable(f"TRACEJIT_OPENCL_PARTS={wanted} is no number of devices")
+    units = device.max_compute_units // int(wanted) if int(wanted) > 1 else 0
     if not units:
         return [device]
     found = _taken_apart.get(device.int_ptr)
