@@ -12,7 +12,7 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, is_empty
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.axes import as_extent, axis_index, reject, static_int
+from tracejit.numpy.axes import as_extent, axis_index, not_negative, reject, static_int
 from tracejit.numpy.counts import check_not_empty
 from tracejit.numpy.evenly_spaced import arange
 from tracejit.numpy.joining import roll
@@ -232,7 +232,7 @@ def irfft2(
 # -- frequencies -------------------------------------------------------------------------------------------------------
 def fftfreq(n: Any, d: ArrayLike = 1.0, device: Any = None, *, dtype: Any = None) -> Result:
     """The frequency of each element of a transform of n samples that are `d` apart: [n], negative ones last."""
-    count = as_extent(n)
+    count = not_negative(as_extent(n), f"Invalid number of FFT data points ({n}) specified.")
     k = arange(count)
     half, whole = extent_value((count + 1) // 2, np.int64), extent_value(count, np.int64)
     return _frequencies(u.where(u.less(k, half), k, u.subtract(k, whole)), count, d, dtype)
