@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
-from tests.generators import expressions, families, harness, orders, programs, sizes
+from tests.generators import expressions, families, harness, mapped, orders, programs, sizes
 from tests.generators.harness import Tally
 from tests.generators.thresholds import lowered
 from tracejit.backends.cpu import compiled
@@ -32,6 +32,7 @@ from tracejit.backends.cpu.runtime import processor
 CHUNKS = {
     "expressions": 24,
     "families": 50,
+    "mapped": 25,
     "orders": 500,
     "pairs": 200,
     "programs": 200,
@@ -97,9 +98,17 @@ def _sequence(made: sizes.Sequence, tally: Tally) -> None:
         tally.wrong.append(sizes.alone(made, *found))
 
 
+def _mapped(seed: int, tally: Tally) -> None:
+    made = mapped.mapped(seed)
+    tally.cases += 1
+    found = mapped.verdict(made, tally)
+    if found:
+        tally.wrong.append(mapped.alone(made, *found))
+
+
 KINDS: dict[str, Callable[[int, Tally], None]] = {
-    "expressions": _expressions, "families": _families, "orders": _orders, "pairs": _pairs, "programs": _programs,
-    "sizes": _sizes, "vanishing": _vanishing,
+    "expressions": _expressions, "families": _families, "mapped": _mapped, "orders": _orders, "pairs": _pairs,
+    "programs": _programs, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip
 
 

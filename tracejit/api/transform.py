@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.array import Array, adopt
-from tracejit.api.jit import JitFunction
+from tracejit.api.jit import JitFunction, jit
 from tracejit.ir.extents import Dim
 from tracejit.support.dtypes import canonical, weak_kind
-from tracejit.support.errors import DtypeError, TracerError, UserError
+from tracejit.support.errors import ConcretizationError, DtypeError, TracerError, UserError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_with_paths, unflatten
@@ -34,8 +35,31 @@ def checked_function(transformation: str, function: Any) -> None:
 
 
 def compiled_like(function: Any, derived: Callable[..., Any]) -> Callable[..., Any]:
-    """What a transformation made of `function`, compiled as a whole if `function` is jitted."""
-    return function.like(derived) if isinstance(function, JitFunction) else derived
+    """What a transformation made of `function`, compiled as a whole if `function` is jitted, or if it turns out to
+    decide by what differs between the elements that `vmap` maps over.
+    """
+    if isinstance(function, JitFunction):
+        return function.like(derived)
+    compiled: list[Callable[..., Any]] = []
+
+    @functools.wraps(derived)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if current_interpreter() is not eager:
+            return derived(*args, **kwargs)
+        if not compiled:
+            try:
+                return derived(*args, **kwargs)
+            except ConcretizationError as error:
+                try:
+                    again = jit(derived)
+                    result = again(*args, **kwargs)
+                except ConcretizationError:
+                    raise error from None
+            compiled.append(again)
+            return result
+        return compiled[0](*args, **kwargs)
+
+    return run
 
 
 def name_of(function: Any) -> str:

@@ -38,7 +38,8 @@ def vmap(
     axis_name: what `tj.lax.psum`, `axis_index` and relatives call the mapped axis: anything that can be a key.
     axis_size: the extent of the mapped axis, needed only where no argument has one.
 
-    A jitted function mapped is compiled too.
+    A jitted function mapped is compiled too, and so is one that decides by what differs from element to element
+    (`if row[0] > 0:`, `while`): as `tj.jit(tj.vmap(function))`, which is to be preferred where it is called often.
 
     Raises: OptionError for axes that are none; ShapeError where an argument lacks
     the axis or extents differ; UserError where in_axes do not fit the arguments; TracerError where the function changes

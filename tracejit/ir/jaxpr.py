@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tracejit.ir.extents import Dim, Extent, substituted
@@ -14,8 +14,8 @@ from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
-    "Atom", "Equation", "Jaxpr", "Literal", "Var", "bound_symbols", "primitive_with_extents", "symbols_of",
-    "symbols_used", "with_extents",
+    "Atom", "Equation", "Jaxpr", "Literal", "Var", "bound_symbols", "primitive_with_extents", "primitives_of",
+    "symbols_of", "symbols_used", "with_extents",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -110,6 +110,17 @@ def symbols_of(jaxpr: Jaxpr) -> frozenset[str]:
 
     _Extents(note).jaxpr(jaxpr)
     return frozenset(found)
+
+
+def primitives_of(primitive: Primitive) -> Iterator[Primitive]:
+    """A primitive, and those that it runs."""
+    yield primitive
+    if primitive.runs_jaxprs:
+        for value in primitive.parameters().values():
+            for jaxpr in value if isinstance(value, tuple) else (value,):
+                if isinstance(jaxpr, Jaxpr):
+                    for e in jaxpr.equations:
+                        yield from primitives_of(e.primitive)
 
 
 def with_extents(jaxpr: Jaxpr, values: Mapping[str, Extent]) -> Jaxpr:

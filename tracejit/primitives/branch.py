@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape, is_empty
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
 from tracejit.ir.jaxpr import Atom, Jaxpr
 from tracejit.ir.kernel import Operand as Scalar
@@ -15,30 +15,34 @@ from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.passes.simplify import atom_key, dce
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.comparison import Not
 from tracejit.primitives.control_flow import (
     block_of,
     counts_inside,
     described,
     has_any,
     in_room,
+    is_differentiable,
     is_linearizing,
     placed,
-    remapped,
     scalar_operands,
     staged_body,
     tangents_out,
 )
 from tracejit.primitives.creation import AsExtent, extent_value, zero_tangent, zeros_of
 from tracejit.primitives.elementwise import select
+from tracejit.primitives.mapped import as_those_on, constant_where_off, may_not_end, over_domain, remapped
+from tracejit.primitives.reduction import reduce_max, reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
+from tracejit.tracer.batch import batch as batch_function, move_to_front
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr, linearize
+from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transpose import UndefinedPrimal, backward_pass, shape_of
 
 __all__ = ["Cond"]
@@ -137,8 +141,6 @@ class Cond(Primitive):
         if all(t is None for t in dots):
             outs = bind(self, *primals)
             return outs, [None] * len(outs)
-        if self.domain:
-            raise UnsupportedError("the derivative of a branch mapped by vmap: take the derivative first, vmap(jvp(f))")
         on = [t is not None for t in dots]
         live = [a or c for a, c in zip(*(tangents_out(b, on) for b in self.branches), strict=True)]
         if is_linearizing(tangents):
@@ -157,11 +159,26 @@ class Cond(Primitive):
                 run, [*body.in_avals, *[a.strong() for a, f in zip(body.in_avals, on, strict=True) if f]], "cond"
             )
 
-        outs = bind(
-            Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *ops, *[t for t in dots if t is not None]
-        )
+        outs = self._of_each((branch(self.branches[0]), branch(self.branches[1])), on, primals, dots)
         k = len(self.branches[0].outputs)
         return list(outs[:k]), placed(outs[k:], live)
+
+    def _of_each(
+        self,
+        branches: tuple[Jaxpr, Jaxpr],
+        on: Sequence[bool],
+        args: Sequence[ArrayLike],
+        dots: Sequence[ArrayLike],
+        more: Sequence[ArrayLike] = (),
+    ) -> list[Result]:
+        """Other branches with the same flag, of operands, those tangents that are `on`, and more that vary over the
+        domain: for each element of it.
+        """
+        flag, *mapped = self.mapped or (False,) * (1 + len(on))
+        moves = [m for m, f in zip(mapped, on, strict=True) if f]
+        given = [t for t in dots if t is not None]
+        flags = [flag, *mapped[: len(args) - 1], *moves, *[True] * len(more)]
+        return over_domain(Cond(branches), self.domain, flags, [*args, *given, *more])
 
     def _linearized(
         self,
@@ -204,14 +221,13 @@ class Cond(Primitive):
 
             return staged_body(run, [a.strong() for a in self.branches[which].in_avals], "cond")
 
-        outs = bind(Cond((with_all(0), with_all(1))), flag, *ops)
+        outs = self._of_each((with_all(0), with_all(1)), [False] * len(on), [flag, *ops], ())
         residuals = outs[k:]
-        given = [t for t in dots if t is not None]
-        dot_avals = [aval_of_argument(t) for t in given]
+        dot_avals = [a.strong() for a, f in zip(self.branches[0].in_avals, on, strict=True) if f]
 
         def linear_branch(which: int) -> Jaxpr:
             def run(*args: ArrayLike) -> Sequence[Result]:
-                ts, rs = args[: len(given)], args[len(given) :]
+                ts, rs = args[: len(dot_avals)], args[len(dot_avals) :]
                 own = rs[: len(avals[0])] if which == 0 else rs[len(avals[0]) :]
                 _, jaxpr, _, counts = linear[which]
                 for count, n in zip(counts, own[len(own) - len(counts) :], strict=True):
@@ -228,7 +244,7 @@ class Cond(Primitive):
 
             return staged_body(run, [*dot_avals, *avals[0], *avals[1]], "cond")
 
-        douts = bind(Cond((linear_branch(0), linear_branch(1))), flag, *given, *residuals)
+        douts = self._of_each((linear_branch(0), linear_branch(1)), on, [flag], dots, residuals)
         return list(outs[:k]), placed(douts, live)
 
     def transpose(self, ct: ArrayLike, *args: ArrayLike) -> Sequence[Result]:
@@ -255,8 +271,15 @@ class Cond(Primitive):
                 "cond",
             )
 
-        outs = iter(bind(Cond((branch(self.branches[0]), branch(self.branches[1]))), flag, *known, *cts))
-        return [None, *[next(outs) if f else None for f in lin]]
+        flag_varies, *mapped = self.mapped or (False,) * len(args)
+        flags = [flag_varies, *[m for m, f in zip(mapped, lin, strict=True) if not f], *[c is not None for c in ct]]
+        outs = over_domain(
+            Cond((branch(self.branches[0]), branch(self.branches[1]))), self.domain, flags, [flag, *known, *cts]
+        )
+        axes = range(len(self.domain))
+        moves = [m for m, f in zip(mapped, lin, strict=True) if f]
+        sums = [x if m else reduce_sum(x, axes) for x, m in zip(outs, moves, strict=True)]
+        return [None, *placed(sums, lin)]
 
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
@@ -285,11 +308,30 @@ class Cond(Primitive):
         test = move_to_front(flag, df)
         moved = [move_to_front(x, d) for x, d in zip(ops, do, strict=True)]
         od = [0 if d is not None else None for d in do]
-        both: list[list[Any]] = []
-        for body in self.branches:
-            if any(d is not None for d in od):
-                both.append(batch_function(lambda *z, body=body: evaluate_jaxpr(body, z), moved, od))
-            else:
-                both.append([spread(o, None, size) for o in evaluate_jaxpr(body, moved)])
-        outs = [select(broadcast_in_dim(test, shape_of(y), (0,)), y, n) for n, y in zip(*both, strict=True)]
+        no, yes = (
+            _where_on(body, on, moved, od, size)
+            for body, on in zip(self.branches, (bind(Not(), test), test), strict=True)
+        )
+        outs = [select(broadcast_in_dim(test, shape_of(y), (0,)), y, n) for n, y in zip(no, yes, strict=True)]
         return outs, [0] * len(outs)
+
+
+def _where_on(
+    body: Jaxpr, on: ArrayLike, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+) -> list[Result]:
+    """A branch for all elements, of which those that are not on take another: what they get does not matter, so that it
+    must only end, and leave derivatives as they are.   on: bool[size]; dims: 0, or None of what is not mapped
+    """
+
+    def run(*a: ArrayLike) -> list[Result]:
+        return batch_function(lambda *z: evaluate_jaxpr(body, z), a, dims, size)
+
+    shared = any(
+        d is None and isinstance(x, Tracer) and is_differentiable(x.aval) for x, d in zip(args, dims, strict=True)
+    )
+    if is_empty(size) or not (shared or may_not_end(body)):
+        return run(*[constant_where_off(on, x, d) for x, d in zip(args, dims, strict=True)])
+    avals = [aval_of_argument(x).strong() for x in (on, *args)]
+    some = staged_body(lambda on, *a: run(*as_those_on(on, a, dims)), avals, "cond")
+    none = staged_body(lambda *_: [zeros_of(v.aval) for v in some.outputs], avals, "cond")
+    return list(bind(Cond((none, some)), reduce_max(on, (0,)), on, *args))

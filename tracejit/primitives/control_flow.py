@@ -11,18 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Count, Dim, Extent, Shape, greatest_extent, same_shape
+from tracejit.ir.extents import Count, Dim, Shape, greatest_extent, same_shape
 from tracejit.ir.forms import Operand
 from tracejit.ir.jaxpr import Jaxpr, bound_symbols, symbols_of
 from tracejit.ir.kernel import index_const
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.creation import zeros_of
 from tracejit.primitives.elementwise import convert
-from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.typing import ArrayLike, IndexLike, Result
-from tracejit.tracer.batch import move_to_front, spread
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.recorder import StageInterpreter
@@ -41,7 +39,6 @@ __all__ = [
     "is_differentiable",
     "is_linearizing",
     "placed",
-    "remapped",
     "room_of",
     "scalar_operands",
     "staged_body",
@@ -164,30 +161,6 @@ def dependent_outputs(
 def tangents_out(body: Jaxpr, on: Sequence[bool]) -> list[bool]:
     """Which outputs of a body have tangents when these inputs have."""
     return dependent_outputs(body, on, is_differentiable)
-
-
-def remapped(
-    args: Sequence[ArrayLike],
-    dims: Sequence[int | None],
-    mapped: Sequence[bool],
-    domain: Shape,
-    size: Extent,
-) -> tuple[list[Result], tuple[bool, ...]]:
-    """Operands of what runs for each element of a domain, for one with another axis in front; and which are mapped.
-
-    mapped: which operands have the axes of the domain.  dims: the new axis, of those that vary along it.
-    """
-    rank = len(domain)
-    out: list[Any] = []
-    for a, d, was in zip(args, dims, mapped, strict=True):
-        x = move_to_front(a, d)
-        if d is not None and not was and rank:
-            shape = shape_of(x)
-            x = broadcast_in_dim(x, (size, *domain, *shape[1:]), (0, *range(1 + rank, len(shape) + rank)))
-        elif was and d is None:
-            x = spread(x, None, size)
-        out.append(x)
-    return out, tuple([was or d is not None for was, d in zip(mapped, dims, strict=True)])
 
 
 def placed(given: Sequence[ArrayLike], on: Sequence[bool]) -> list[Result]:

@@ -291,6 +291,9 @@ class Select(Elementwise):
             sum_to(select(condition, zero, ct), y.aval) if isinstance(y, UndefinedPrimal) else None,
         ]
 
+    def simplify(self, *args: ArrayLike) -> int | None:
+        return 1 if args[1] is args[2] else None
+
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
         return ranges_of.either(ranges[1], ranges[2])
 

@@ -23,7 +23,6 @@ from tracejit.primitives.control_flow import (
     described,
     fixpoint,
     is_linearizing,
-    remapped,
     scalar_operands,
     staged_body,
     tangents_out,
@@ -31,6 +30,7 @@ from tracejit.primitives.control_flow import (
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.creation import zero_tangent
 from tracejit.primitives.elementwise import select
+from tracejit.primitives.mapped import as_those_on, may_not_end, over_domain, remapped
 from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
@@ -135,15 +135,16 @@ class While(Primitive):
             outs = bind(self, *primals)
             return outs, [None] * len(outs)
         if is_linearizing(tangents):
-            if self.most is not None and not self.domain:
-                return self._counted(self.most).jvp(primals, tangents)
+            if self.most is not None:
+                loop, mapped = self._counted(self.most), self.mapped
+                if not self.domain:
+                    return loop.jvp(primals, tangents)
+                return jvp_function(lambda *a: over_domain(loop, self.domain, mapped, a), primals, tangents)
             raise UnsupportedError(
                 "a loop whose number of iterations is not known while tracing has no reverse-mode derivative; use "
                 "tj.range, "
                 "tj.lax.fori_loop or tj.lax.scan with a constant count, or forward mode (tj.jvp)"
             )
-        if self.domain:
-            raise UnsupportedError("the derivative of a loop mapped by vmap: take the derivative first, vmap(jvp(f))")
         _, body_consts, carries = self._split(primals)
         _, body_tangents, carry_tangents = self._split(tangents)
         outs = self.body.out_avals
@@ -180,12 +181,18 @@ class While(Primitive):
             return evaluate_jaxpr(self.cond, args[: nk + nc])
 
         new_cond = staged_body(cond, [*self.cond.in_avals, *dot_avals], "while")
-        results = bind(
+        mapped = self.mapped or (False,) * len(primals)
+        fixed, varies = mapped[: nk + nb], mapped[nk + nb :]
+        results = over_domain(
             While(new_cond, new_body, nk, nb + len(const_dots), most=self.most),
-            *primals[: nk + nb],
-            *const_dots,
-            *carries,
-            *dots,
+            self.domain,
+            [
+                *fixed,
+                *[m for m, t in zip(fixed[nk:], body_tangents, strict=True) if t is not None],
+                *varies,
+                *[m for m, on in zip(varies, live, strict=True) if on],
+            ],
+            [*primals[: nk + nb], *const_dots, *carries, *dots],
         )
         rest = iter(results[nc:])
         return list(results[:nc]), [next(rest) if on else None for on in live]
@@ -232,6 +239,7 @@ class While(Primitive):
         carries = [spread(x, d, size) for x, d in zip(carries, carry_dims, strict=True)]
         if isinstance(size, int) and size == 0:  # no element goes on
             return carries, [0] * len(carries)
+        nested = may_not_end(self.body)  # for elements that are done
         kd = [0 if d is not None else None for d in cond_dims]
         bd = [0 if d is not None else None for d in body_dims]
 
@@ -244,7 +252,10 @@ class While(Primitive):
         def body(*a: ArrayLike) -> Sequence[Result]:
             ck, cb, c = a[:nk], a[nk : nk + nb], a[nk + nb :]
             on = tests(ck, c)
-            new = batch_function(lambda *x: evaluate_jaxpr(self.body, x), [*cb, *c], [*bd, *[0] * nc])
+            args, dims = [*cb, *c], [*bd, *[0] * nc]
+            new = batch_function(
+                lambda *x: evaluate_jaxpr(self.body, x), as_those_on(on, args, dims) if nested else args, dims
+            )
             return [select(broadcast_in_dim(on, shape_of(n), (0,)), n, o) for n, o in zip(new, c, strict=True)]
 
         ka = [aval_of_argument(x) for x in cond_consts]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.jaxpr import primitives_of
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ShapeError
@@ -72,7 +72,7 @@ class BatchInterpreter(Transformation):
             if primitive.named_axis == self.axis_name:
                 return (self.wrap(*primitive.collected(values, dims, self.size)),)  # type: ignore[attr-defined]
             if not mapped:
-                if not _is_about(primitive, self.axis_name):
+                if all(p.named_axis != self.axis_name for p in primitives_of(primitive)):  # not about it
                     return tuple([self.wrap(o, None) for o in self.parent.process(primitive, values)])
                 values, dims = [spread(x, None, self.size) for x in values], [0] * len(values)
             token = _mapping.set(self.axis_name)
@@ -99,21 +99,6 @@ class BatchInterpreter(Transformation):
         """Whether a Python number made of this value would silently drop its derivative."""
         value = tracer.value[0]
         return isinstance(value, Tracer) and value.interpreter.loses_derivative(value)
-
-
-def _is_about(primitive: Primitive, name: Any) -> bool:
-    """Whether one of the operations that a primitive runs is about the axis of a name."""
-    pending = [primitive]
-    while pending:
-        p = pending.pop()
-        if p.named_axis == name:
-            return True
-        if p.runs_jaxprs:
-            for value in p.parameters().values():
-                for jaxpr in value if isinstance(value, tuple) else (value,):
-                    if isinstance(jaxpr, Jaxpr):
-                        pending += [e.primitive for e in jaxpr.equations]
-    return False
 
 
 def move_to_front(x: Any, axis: int | None) -> Any:
