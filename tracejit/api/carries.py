@@ -20,14 +20,19 @@ from tracejit.tracer.cell import Cell
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Sharing", "can_be_carried", "is_array", "order_of", "places_after", "root_of", "turned"]
+__all__ = ["Sharing", "can_be_carried", "is_array", "is_tuple", "order_of", "places_after", "root_of", "turned"]
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
+def is_tuple(x: Any) -> bool:
+    """Whether something is a tuple, perhaps one with names."""
+    return type(x) is tuple or (isinstance(x, tuple) and hasattr(type(x), "_fields"))
+
+
 def can_be_carried(x: Any) -> bool:
-    """Whether a value may be another one in each iteration, or branch: arrays, numbers, and tuples of them."""
-    if type(x) is tuple:
+    """Whether a value may be another one in each iteration, or branch: arrays, numbers, and (named) tuples of them."""
+    if is_tuple(x):
         return all(map(can_be_carried, x))
     if type(x) in (bool, int, float, complex):
         return type(x) is not int or -(2**63) <= x < 2**63

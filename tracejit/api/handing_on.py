@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.api.bodies import OF_ITS_OWN_LENGTH, Body, carried
-from tracejit.api.carries import Sharing, can_be_carried, is_array, root_of
+from tracejit.api.carries import Sharing, can_be_carried, is_array, is_tuple, root_of
 from tracejit.api.lengths import in_the_room, settled
 from tracejit.ir.extents import Dim
 from tracejit.primitives.creation import zeros_of
@@ -77,8 +77,9 @@ def number_of(x: Any) -> Any:
     """What a loop goes over, or a loop or branch hands on, with the Python integer of the program that an extent is,
     also in tuples.
     """
-    if type(x) is tuple and any(isinstance(item, Dim) for item in x):
-        return tuple(map(number_of, x))
+    if is_tuple(x) and any(isinstance(item, Dim) for item in x):
+        items = map(number_of, x)
+        return tuple(items) if type(x) is tuple else type(x)._make(items)
     if not isinstance(x, Dim):
         return settled(x)
     number: Any = OPERATORS.extent(x)

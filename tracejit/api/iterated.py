@@ -20,6 +20,7 @@ from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import is_users_type
 from tracejit.tracer.recorder import recording
+from tracejit.tracer.substitutes import substitute_for
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Items", "Unrolled", "counted_items", "held", "is_shared", "items", "items_of", "reduces", "unroll"]
@@ -106,7 +107,8 @@ def items(kind: Any, *args: Any) -> Any:
 
 def reduces(function: Any, name: str) -> bool:
     """Whether a name stands for Python's own function."""
-    return function is getattr(builtins, name)
+    own = getattr(builtins, name)
+    return function is own or function is substitute_for(own)
 
 
 def _is_integer(x: Any) -> bool:

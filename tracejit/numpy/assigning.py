@@ -29,7 +29,7 @@ from tracejit.numpy.through import through
 from tracejit.numpy.views import BasicIndex, Rearranged
 from tracejit.primitives.indexing import scatter
 from tracejit.primitives.shape import reshape, slice_array, transpose
-from tracejit.primitives.slicing import dynamic_update_slice, update_slice
+from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice, update_slice
 from tracejit.support.errors import (
     DtypeError,
     ShapeError,
@@ -156,13 +156,21 @@ def updated(
             ):
                 return part
             return update_slice(x, part, found.start, found.step)
-        if any(k != 1 for k in found.step):
-            raise UnsupportedError(
-                "an assignment with a traced index and a slice step at once is not supported; take one after the other "
-                "(x[i][::2] = v)",
-                location=user_location(),
-            )
-        return dynamic_update_slice(x, part, [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start])
+        starts = [s if isinstance(s, Tracer) else OPERATORS.extent(s) for s in found.start]
+        if any(k != 1 for k in found.step):  # a block of whole axes where there are steps, changed and put back
+            stepped = [k != 1 for k in found.step]
+            if any(s and isinstance(first, Tracer) for s, first in zip(stepped, found.start, strict=True)):
+                raise UnsupportedError(
+                    "an assignment to a slice with a step that begins at a traced number is not supported; use an "
+                    "array of indices (x[np.arange(n) * step + i] = v)",
+                    location=user_location(),
+                )
+            zero = np.int64(0)
+            starts = [zero if s else first for s, first in zip(stepped, starts, strict=True)]
+            block = [n if s else k for s, n, k in zip(stepped, have.shape, found.size, strict=True)]
+            inner = [first if s else 0 for s, first in zip(stepped, found.start, strict=True)]
+            part = update_slice(dynamic_slice(x, starts, tuple(block)), part, tuple(inner), found.step)
+        return dynamic_update_slice(x, part, starts)
     return scattered(x, found, value, "set", checked, unique)
 
 

@@ -292,7 +292,7 @@ def histogramdd(
     range: Any = None,
     density: bool | None = None,
     weights: ArrayLike = None,
-) -> tuple[Result, tuple[Result, ...]]:
+) -> tuple[Result, list[Result]]:
     """How many points lie in each of the boxes that bins along every axis make, or the sum of their weights, and the
     edges of the bins of each axis.
 
@@ -337,7 +337,7 @@ def histogramdd(
             widths = p.broadcast_in_dim(to_dtype(diff(e), np.float64), aval(counts).shape, (k,))
             counts = u.divide(counts, widths)
         counts = u.divide(counts, total)
-    return counts, tuple(edges)
+    return counts, edges
 
 
 def _columns(sample: Any) -> list[Any]:

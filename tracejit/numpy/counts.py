@@ -127,7 +127,10 @@ def slice_by_numbers(start: ArrayLike, stop: ArrayLike, n: Extent) -> tuple[Resu
     def place(bound: ArrayLike, default: ArrayLike) -> Result:
         if bound is None:
             return default
-        k = to_dtype(as_array(OPERATORS.extent(bound) if isinstance(bound, Dim) else bound), np.int64)
+        k = as_array(OPERATORS.extent(bound) if isinstance(bound, Dim) else bound)
+        if aval(k).dtype == np.uint64:
+            k = u.minimum(k, np.uint64(2**63 - 1))
+        k = to_dtype(k, np.int64)
         return u.minimum(u.maximum(u.where(u.less(k, 0), u.add(k, length), k), np.int64(0)), length)
 
     first = place(start, np.int64(0))

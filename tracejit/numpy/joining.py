@@ -342,6 +342,8 @@ def _shift(s: Any) -> Any:
         return value
     if s.dtype.kind not in "iub":
         raise reject(f"np.roll by {s.dtype}: shifts are integers")
+    if s.dtype == np.uint64:
+        return s
     return to_dtype(s, np.dtype(np.int64))
 
 
@@ -351,7 +353,8 @@ def _rolled_by_data(x: ArrayLike, shift: Tracer, k: int) -> Result:
     if is_zero(n):
         return x
     length = extent_value(n, np.int64)
-    by = u.remainder(shift, length)
+    by = u.remainder(shift, length if shift.dtype != np.uint64 else to_dtype(length, np.dtype(np.uint64)))
+    by = to_dtype(by, np.dtype(np.int64))
     place = sub(iota((n,), 0, np.int64), spread(by, (n,)))
     zero = spread(np.int64(0), (n,))
     found = gather(x, (k,), [select(u.less(place, zero), add(place, spread(length, (n,))), place)])

@@ -176,7 +176,8 @@ def nanvar(
     free = u.subtract(to_dtype(r.sum(present, axis, keepdims=keepdims), real_dtype(wide)), ddof)
     total = r.sum(r.square_of_size(gap), axis, keepdims=keepdims)
     wide = real_dtype(wide)
-    return to_dtype(u.where(u.less_equal(free, 0), wide.type(np.nan), u.divide(total, free)), real_dtype(result))
+    kept = result if dtype is not None else real_dtype(result)
+    return to_dtype(u.where(u.less_equal(free, 0), wide.type(np.nan), u.divide(total, free)), kept)
 
 
 def nanstd(

@@ -23,8 +23,10 @@ def _window(M: ArrayLike, weights: Callable[[Any, Any], Any]) -> Result:
     for 1.
     """
     count = _count(M)
-    if isinstance(count, int) and count < 2:
+    if isinstance(count, int) and (count < 1 or M == 1):
         return fresh(np.ones(max(count, 0)))
+    if isinstance(M, (float, np.floating)):
+        return weights(fresh(np.arange(1 - M, M, 2)), float(M) - 1)
     last: Any = c.extent_value(count - 1, np.float64) if isinstance(count, Dim) else float(count - 1)
     n = u.subtract(u.multiply(arange(count), 2.0), last)
     return weights(n, u.maximum(last, 1.0))  # of one point n is 0
@@ -32,7 +34,7 @@ def _window(M: ArrayLike, weights: Callable[[Any, Any], Any]) -> Result:
 
 def _count(M: ArrayLike) -> Extent:
     if isinstance(M, (float, np.floating)):
-        return int(np.ceil(M))  # as many points as np.arange has
+        return int(np.ceil(M)) if M >= 1 else 0  # as many points as np.arange has
     return at_least_none(as_extent(M))
 
 
@@ -93,4 +95,5 @@ def kaiser(M: ArrayLike, beta: ArrayLike) -> Result:
     >>> tj.jit(lambda x: x * np.kaiser(3, 0.0))(np.ones(3))
     array([1., 1., 1.])
     """
-    return fresh(np.kaiser(int(_count(M)), float(static_array(beta, "np.kaiser's beta")[()])))
+    points = M if isinstance(M, (float, np.floating)) else int(_count(M))
+    return fresh(np.kaiser(points, float(static_array(beta, "np.kaiser's beta")[()])))

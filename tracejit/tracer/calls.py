@@ -60,9 +60,15 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     result = function(*inputs, **kwargs)
     mask = OPERATORS.mask_of(where)
     exact = method in ("reduce", "accumulate", "reduceat")
-    return _write_out(
-        out, result if mask is None else FUNCTIONS[np.where](mask, result, out), casting=casting, exact=exact
-    )
+    if mask is not None:
+        to: Any = out
+        if isinstance(result, Cell) and not result.aval.weak and not np.can_cast(result.dtype, to.dtype, casting):
+            raise DtypeError(
+                f"a result of {result.dtype} is not converted to out= of {to.dtype} by the rule {casting!r}",
+                location=user_location(),
+            )
+        result = FUNCTIONS[np.where](mask, result, out)
+    return _write_out(out, result, casting=casting, exact=exact)
 
 
 def call_function(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -7,6 +7,7 @@ recorded program stays pure.  A view holds its root cell and an index, reads thr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 from weakref import ref
@@ -20,15 +21,16 @@ from tracejit.support.errors import ConcretizationError, LeakedTracerError, Trac
 from tracejit.support.source import Location, user_location
 from tracejit.support.typing import has_aval
 from tracejit.tracer.advice import for_package
+from tracejit.tracer.bytecode import catches_at
 from tracejit.tracer.interpreter import Interpreter, Owned, current_interpreter, use_interpreter
 from tracejit.tracer.layout import Layout
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.statements.decisions import as_python
 
-__all__ = ["Cell", "aval_of_argument", "class_of", "is_number"]
+__all__ = ["Cell", "aval_of_argument", "class_of", "has_attribute", "is_number", "python_name"]
 
 _NONE: dict[int, Any] = {}
-_NUMBERS = tuple(map(np.dtype, (np.bool_, np.int64, np.float64, np.complex128)))
+_NUMBERS = {np.dtype(kind): kind.__name__ for kind in (bool, int, float, complex)}
 
 
 class Cell(Owned):
@@ -165,14 +167,20 @@ class Cell(Owned):
 
     @property
     def shape(self) -> tuple[Any, ...]:
+        if self._aval.weak:
+            has_attribute(self, "shape")
         return self._aval.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        if self._aval.weak:
+            has_attribute(self, "dtype")
         return self._aval.dtype
 
     @property
     def ndim(self) -> int:
+        if self._aval.weak:
+            has_attribute(self, "ndim")
         return len(self._aval.shape)
 
     @property
@@ -271,7 +279,24 @@ def _noted(error: ConcretizationError) -> ConcretizationError:
 
 def is_number(x: Cell) -> bool:
     """Whether it stands for a Python number."""
-    return x.aval.weak and not x.shape and not x.is_array and x.dtype in _NUMBERS
+    aval = x.aval
+    return aval.weak and not aval.shape and not x.is_array and aval.dtype in _NUMBERS
+
+
+def has_attribute(x: Cell, name: str) -> None:
+    """Raises AttributeError where a traced function asks a Python number for an attribute of arrays and has an `except`
+    for it, as in `try: n = x.shape[0]`.  What does not ask so may have the attribute: numbers of JAX's loops do.
+
+    To be called by what Python calls for the attribute.
+    """
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    if type(frame.f_globals) is not dict and is_number(x) and catches_at(frame.f_code, frame.f_lasti):
+        raise AttributeError(f"{python_name(x)!r} object has no attribute {name!r}")
+
+
+def python_name(x: Cell) -> str:
+    """The name of the Python number's type that it stands for."""
+    return _NUMBERS[x.aval.dtype]
 
 
 def class_of(x: Cell) -> type:

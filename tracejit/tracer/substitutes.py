@@ -376,6 +376,25 @@ def _len(x: Any, /) -> Any:
 functools.update_wrapper(_len, len)
 
 
+def _truth(original: Callable[..., Any], folded: Any, joined: Any) -> Callable[..., Any]:
+    """any or all of a traced vector, or of traced numbers in a list or tuple."""
+
+    def call(x: Any, /) -> Any:
+        if isinstance(x, Tracer) and len(x.shape) == 1:
+            found = folded(x)
+            return found.as_python_number() if isinstance(found, Tracer) else bool(found)
+        if type(x) not in (list, tuple) or not any(isinstance(v, Tracer) and not v.shape for v in x):
+            return original(x)
+        if any(np.ndim(v) for v in x):
+            return original(x)
+        found: Any = original is builtins.all
+        for v in x:
+            found = joined(found, v if isinstance(v, Tracer) else bool(v))
+        return found.as_python_number()
+
+    return functools.update_wrapper(call, original)
+
+
 def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
     """min and max of traced numbers, compared in Python's order (a NaN that comes first stays)."""
 
@@ -585,6 +604,8 @@ _MAX, _MIN = _extremum(max, np.greater), _extremum(min, np.less)
 TELLS_MIXED.update((_MAX, _MIN))
 AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects
 redirect_members({builtins.max: _MAX, builtins.min: _MIN, builtins.len: _len})
+for _original, _folded, _joined in ((builtins.any, np.any, np.logical_or), (builtins.all, np.all, np.logical_and)):
+    REDIRECTED[id(_original)] = Redirected(_original, _truth(_original, _folded, _joined))
 redirect_members({kind: _conversion(kind) for kind in (bool, int, float, complex)})
 redirect_members({np.dtype(code).type: _conversion(np.dtype(code).type) for code in "?bhilqBHILQefdFD"})
 

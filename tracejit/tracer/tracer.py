@@ -23,7 +23,7 @@ from tracejit.support.errors import (
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.bytecode import loads_attribute
 from tracejit.tracer.calls import call_function, call_ufunc, handed_out
-from tracejit.tracer.cell import Cell, class_of, is_number
+from tracejit.tracer.cell import Cell, class_of, has_attribute, is_number, python_name
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import is_installed
@@ -69,6 +69,8 @@ class Tracer(Cell):
 
     @property
     def size(self) -> Any:
+        if self._aval.weak:
+            has_attribute(self, "size")
         return self._aval.size
 
     @property
@@ -105,15 +107,20 @@ class Tracer(Cell):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TracerError("len() of an array of rank 0", location=user_location())
+            raise TracerError(f"len() of {self._of_rank_0()}", location=user_location())
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise TracerError("iteration over an array of rank 0", location=user_location())
+            raise TracerError(f"iteration over {self._of_rank_0()}", location=user_location())
         return (self[i] for i in range(int(self.shape[0])))
 
+    def _of_rank_0(self) -> str:
+        return f"a Python {python_name(self)}" if is_number(self) else "an array of rank 0"
+
     def __getitem__(self, index: Any) -> Any:
+        if self._aval.weak and is_number(self):
+            raise TracerError(f"an element of {self._of_rank_0()}", location=user_location())
         return OPERATORS.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -134,6 +141,8 @@ class Tracer(Cell):
     def __getattr__(self, name: str) -> Any:
         if self._aval.weak and name in _OF_NUMBERS and is_number(self):
             return self._of_number(name)
+        if self._aval.weak:
+            has_attribute(self, name)
         if name == "is_integer" and self.is_scalar and self.dtype.kind in "iuf":
             return self._is_integer
         function = METHODS.get(name)

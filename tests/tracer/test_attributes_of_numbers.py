@@ -1,0 +1,73 @@
+"""A Python number has no attributes of arrays: functions that find out by an exception take the way of Python."""
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+
+def shape(v):
+    try:
+        return v.shape[0]
+    except AttributeError:
+        return -1
+
+
+def astype(v):
+    try:
+        return v.astype("f4")
+    except AttributeError:
+        return np.float32(v)
+
+
+def mean(v):
+    try:
+        return v.mean()
+    except (AttributeError, TypeError):
+        return v * 2
+
+
+def in_a_loop(v):
+    for _ in range(3):
+        try:
+            v = v.copy() + 1
+        except AttributeError:
+            v = v + 10
+    return v
+
+
+def element(v):
+    try:
+        return v[0]
+    except TypeError:
+        return v
+
+
+def length(v):
+    try:
+        return len(v)
+    except TypeError:
+        return 0
+
+
+FUNCTIONS = [shape, astype, mean, in_a_loop, element, length]
+
+
+@pytest.mark.parametrize("x", [3, 2.5, True, 1j, np.arange(3.0), np.float64(2)], ids=repr)
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_the_way_is_that_of_python(f, x):
+    if isinstance(x, complex) and f is astype:
+        return
+    if isinstance(x, np.float64) and f in (element, shape):
+        for g in (f, tj.jit(f)):
+            with pytest.raises(IndexError):
+                g(x)
+        return
+    want, got = f(x), tj.jit(f)(x)
+    np.testing.assert_array_equal(got, want)
+    assert np.result_type(got) == np.result_type(want)
+
+
+def test_numbers_of_loops_have_what_those_of_jax_have():
+    f = tj.jit(lambda x: tj.lax.fori_loop(0, 3, lambda i, c: c + i.astype(np.float64), x))
+    assert f(1.0) == 4.0
