@@ -168,7 +168,7 @@ BRANCH = (
         (lambda x: 3.0 in x, "`in`", "use np.any(x == value)", "3.0 in x"),
         (lambda x: x[0] in [1, 2], "`in`", "use np.any(x == value)", "x[0] in [1, 2]"),
         (lambda x: [v for v in x if v > 0], "the `if` of a comprehension", "a mask (x[mask])", "v > 0"),
-        (lambda x: any(x[None] > 0), "any()", "use np.any(x)", "any(x[None] > 0)"),
+        (lambda x: any(v > 0 for v in x), "any()", "use np.any(x)", "any(v > 0 for v in x)"),
         (lambda x: all(v > 0 for v in x), "all()", "use np.all(x)", "all(v > 0 for v in x)"),
         (lambda x: sorted(x), "sorted()", "sort outside", "sorted(x)"),
         (lambda x: min(x, key=lambda v: -v), "min() with these arguments", "use np.min(x)", "min(x, key=lambda v: -v)"),
