@@ -276,3 +276,29 @@ def test_what_keeps_derivatives_finite_costs_nothing_where_there_are_none():
     g = tj.jit(tj.vmap(f))
     np.testing.assert_allclose(g(x, n), [[1, 1, 1], [1, 1, 1]])
     assert [e.primitive.name for e in g.lower(x, n).jaxpr.equations].count("select") == 1
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+def test_jacobians_by_forward_mode_go_through_every_loop(body):
+    n = ELEMENTS["some"]
+    x = _rows(n)
+    h = 1e-6
+    jacobian = tj.jit(tj.vmap(lambda x, n: tj.jacfwd(lambda x: body(x, n, W))(x)))(x, n)
+    for k in range(3):
+        e = h * np.eye(3)[k]
+        wanted = (_by_element(body, x + e, n, W) - _by_element(body, x - e, n, W)) / (2 * h)
+        np.testing.assert_allclose(jacobian[..., k], wanted, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(tj.jit(tj.jacfwd(lambda x: body(x, n[0], W)))(x[0]), jacobian[0], rtol=1e-12, atol=1e-14)
+
+
+def test_jacobians_by_forward_mode_hand_on_what_is_beside():
+    def f(x):
+        r = x[0]
+        while r < 50:
+            r = r * x[1]
+        return {"a": x * 2}, r
+
+    x = np.array([1.1, 1.3])
+    made, beside = tj.jit(tj.jacfwd(f, has_aux=True))(x)
+    np.testing.assert_array_equal(made["a"], 2 * np.eye(2))
+    assert beside == f(x)[1]

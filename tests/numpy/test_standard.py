@@ -49,3 +49,19 @@ def test_signs_of_zeros_and_nan(dtype: Any, backend: str):
     np.testing.assert_array_equal(np.asarray(signs), np.signbit(y))
     np.testing.assert_array_equal(np.asarray(copied), np.copysign(x, y))
     np.testing.assert_array_equal(np.signbit(np.asarray(copied)), np.signbit(y))
+
+
+def test_the_version_of_the_standard_is_named_and_clip_has_its_parameters():
+    import inspect
+
+    assert tj.numpy.__array_api_version__ == "2025.12"
+    assert list(inspect.signature(tj.numpy.clip).parameters)[:3] == ["a", "min", "max"]
+    x = np.arange(6.0)
+    want = np.clip(x, 1, 3)
+    for f in (
+        lambda x: np.clip(x, 1, 3), lambda x: np.clip(x, a_min=1, a_max=3), lambda x: np.clip(x, min=1, max=3),
+        lambda x: np.clip(x, 1, a_max=3), lambda x: x.clip(1, 3), lambda x: x.clip(min=1, max=3),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(tj.jit(f)(x), want)
+    np.testing.assert_array_equal(tj.jit(lambda x: np.clip(x, None, 3))(x), np.clip(x, None, 3))
+    np.testing.assert_array_equal(tj.numpy.clip(x, a_min=1, a_max=3), want)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.differentiable import (
-    Like,
     Prepared,
     check_kinds,
     checked_argnums,
@@ -35,7 +34,7 @@ from tracejit.support.source import user_location
 from tracejit.support.tree import unflatten
 from tracejit.tracer.batch import batch_pairs, spread
 from tracejit.tracer.cell import aval_of_argument
-from tracejit.tracer.linearize import Linearized
+from tracejit.tracer.jvp import jvp as flat_jvp
 from tracejit.tracer.operators import ARITHMETIC
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
@@ -87,25 +86,25 @@ def _jacobian(
     has_aux: bool,
     allow_int: bool,
     holomorphic: bool,
-    columns: Callable[[Prepared, Linearized], list[list[Any]]],
+    columns: Callable[[Prepared], tuple[Sequence[Any], list[list[Any]]]],
 ) -> Callable[..., Any]:
-    """`columns` gives for each output leaf a list with one derivative for each differentiable leaf."""
+    """`columns` gives the result's leaves, and for each a list with one derivative for each differentiable leaf."""
     wanted = checked_options(name, function, argnums, has_aux=has_aux, allow_int=allow_int, holomorphic=holomorphic)
 
     @functools.wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         c = prepare(name, Call.of(function, args, kwargs, checked_argnums(name, wanted, args)), has_aux, allow_int)
-        linear = linearized(c)
-        for x in linear.outputs[: c.out["main"]]:
+        outputs, derivatives = columns(c)
+        for x in outputs[: c.out["main"]]:
             if aval_of_argument(x).dtype.kind not in "fc":
                 raise DtypeError(
                     f"{name}: {name_of(function)} returned {aval_of_argument(x)}, which has no derivative",
                     location=user_location(),
                 )
-        check_kinds(name, holomorphic, c.primals, linear.outputs[: c.out["main"]], forward=name == "jacfwd")
+        check_kinds(name, holomorphic, c.primals, outputs[: c.out["main"]], forward=name == "jacfwd")
         own = c.call.owner()
         rows: list[Any] = []
-        for output, row in zip(linear.outputs, columns(c, linear), strict=False):
+        for output, row in zip(outputs, derivatives, strict=False):
             made = dict(zip(c.smooth, row, strict=True))
             shape = aval_of_argument(output).shape
             leaves = [
@@ -115,7 +114,7 @@ def _jacobian(
             parts = c.call.split(leaves)
             rows.append(parts if isinstance(argnums, Iterable) else parts[0])
         result = unflatten(c.out["tree"], rows)
-        return (result, c.aux(linear.outputs, own)) if has_aux else result
+        return (result, c.aux(outputs, own)) if has_aux else result
 
     jacobian.__name__ = jacobian.__qualname__ = f"{name}_{name_of(function)}"
     return jacobian if allow_int else compiled_like(function, jacobian)
@@ -141,21 +140,30 @@ def jacfwd(
            [0., 3., 2.]])
     """
 
-    def columns(c: Prepared, linear: Linearized) -> list[list[Any]]:
+    def columns(c: Prepared) -> tuple[Sequence[Any], list[list[Any]]]:
         avals = [aval_of_argument(x) for x in c.primals]
         total = _total(avals)
-        outs = [aval_of_argument(x) for x in linear.outputs[: c.out["main"]]]
         if not avals:
-            return [[] for _ in outs]
+            outputs = c.flat(*c.primals)
+            return outputs, [[] for _ in outputs[: c.out["main"]]]
 
         def push(*tangents: Any) -> list[Any]:
-            slopes = linear.pushforward(tangents)[: c.out["main"]]
-            return [t if t is not None else zeros_like(Like(o)) for t, o in zip(slopes, outs, strict=True)]
+            # the function at its primals does not vary from one tangent to the next: it is computed once
+            outputs, slopes = flat_jvp(c.flat, c.primals, tangents, name="jacfwd", describe=c.describe)
+            main = c.out["main"]
+            made = [zeros_like(x) if t is None else t for t, x in zip(slopes[:main], outputs, strict=False)]
+            return [*outputs, *made]
 
         pairs = batch_pairs(push, _basis(avals, total), [0] * len(avals), total)
-        return [
+        main = c.out["main"]
+        given, made = pairs[: len(pairs) - main], pairs[len(pairs) - main :]
+        outputs = [value for value, _ in given]
+        if any(axis is not None for _, axis in given):  # loops, which run their function beside each tangent
+            outputs = c.flat(*c.primals)
+        outs = [aval_of_argument(x) for x in outputs[:main]]
+        return outputs, [
             _blocks(spread(value, axis, total, -1), avals, len(o.shape), lambda a, o=o: (*o.shape, *a.shape))
-            for (value, axis), o in zip(pairs, outs, strict=True)
+            for (value, axis), o in zip(made, outs, strict=True)
         ]
 
     return _jacobian("jacfwd", function, argnums, has_aux, allow_int, holomorphic, columns)
@@ -181,12 +189,13 @@ def jacrev(
            [0., 3., 2.]])
     """
 
-    def columns(c: Prepared, linear: Linearized) -> list[list[Any]]:
+    def columns(c: Prepared) -> tuple[Sequence[Any], list[list[Any]]]:
+        linear = linearized(c)
         outs = [aval_of_argument(x) for x in linear.outputs[: c.out["main"]]]
         total = _total(outs)
         rest = len(linear.outputs) - len(outs)
         if not outs:
-            return []
+            return linear.outputs, []
 
         def pull(*cotangents: Any) -> list[Any]:
             parts = linear.pullback([*cotangents, *[None] * rest])
@@ -197,7 +206,8 @@ def jacrev(
             _blocks(spread(value, axis, total, 0), outs, 0, lambda o, x=x: (*o.shape, *aval_of_argument(x).shape))
             for (value, axis), x in zip(pairs, c.primals, strict=True)
         ]
-        return [list(row) for row in zip(*columns_of, strict=True)] if columns_of else [[] for _ in outs]
+        rows = [list(row) for row in zip(*columns_of, strict=True)] if columns_of else [[] for _ in outs]
+        return linear.outputs, rows
 
     return _jacobian("jacrev", function, argnums, has_aux, allow_int, holomorphic, columns)
 

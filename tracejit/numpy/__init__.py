@@ -149,6 +149,8 @@ from tracejit.tracer.calls import handed_out
 from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.tables import LATE
 
+__array_api_version__ = "2025.12"
+
 LATE["scipy.special"] = lambda: import_module("tracejit.numpy.special").enter()
 
 

@@ -65,19 +65,20 @@ def where(
 
 def clip(
     a: ArrayLike,
-    a_min: ArrayLike = None,
-    a_max: ArrayLike = None,
-    out: ArrayLike = None,
-    *,
     min: ArrayLike = None,
     max: ArrayLike = None,
+    out: ArrayLike = None,
+    *,
+    a_min: ArrayLike = None,
+    a_max: ArrayLike = None,
     dtype: DTypeLike = None,
 ) -> Result:
-    """a limited to [a_min, a_max], either of which may be absent; NaN stays."""
-    low = min if a_min is None or a_min is np._NoValue else a_min  # pyright: ignore[reportPrivateUsage]
-    high = max if a_max is None or a_max is np._NoValue else a_max  # pyright: ignore[reportPrivateUsage]
+    """a limited to [min, max], either of which may be absent; NaN stays.   a_min, a_max: the same by older names"""
+    absent = (None, np._NoValue)  # pyright: ignore[reportPrivateUsage]
+    low = min if any(a_min is x for x in absent) else a_min
+    high = max if any(a_max is x for x in absent) else a_max
     x = array_of(a)
-    low, high = (bound if bound is None else as_array(bound) for bound in (low, high))
+    low, high = (None if any(bound is x for x in absent) else as_array(bound) for bound in (low, high))
     if aval(x).dtype.kind in "iu":  # a Python integer that limits nothing may be beyond the dtype's range
         info = np.iinfo(aval(x).dtype)
         low, high = _limit(low, u.maximum, int(info.min)), _limit(high, u.minimum, int(info.max))

@@ -59,9 +59,9 @@ class _Info:
         self._check(device)
         return _NUMPYS.default_dtypes()
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """Where arrays can lie."""
-        return devices()
+        return tuple(devices())
 
     def dtypes(self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Any]:
         """The standard's dtypes by name.  kind: only these, "integral" and the like.  device: any of `devices()`."""
