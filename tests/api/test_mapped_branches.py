@@ -302,3 +302,39 @@ def test_jacobians_by_forward_mode_hand_on_what_is_beside():
     made, beside = tj.jit(tj.jacfwd(f, has_aux=True))(x)
     np.testing.assert_array_equal(made["a"], 2 * np.eye(2))
     assert beside == f(x)[1]
+
+
+def chosen(x):
+    if x[0] > 0:
+        return x * x
+    return -3 * x
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda x: tj.jvp(tj.vmap(chosen), (x,), (x,))[1],
+        lambda x: tj.jvp(lambda x: tj.lax.map(chosen, x), (x,), (x,))[1],
+        lambda x: tj.linearize(tj.vmap(chosen), x)[1](x),
+        lambda x: tj.vjp(tj.vmap(chosen), x)[1](x)[0],
+        lambda x: tj.vjp(tj.jit(tj.vmap(chosen)), x)[1](x)[0],
+        lambda x: tj.vjp(tj.vmap(tj.jit(chosen)), x)[1](x)[0],
+        lambda x: tj.vmap(lambda x: tj.jvp(chosen, (x,), (x,))[1])(x),
+        lambda x: x * tj.grad(lambda x: tj.vmap(chosen)(x).sum())(x),
+        lambda x: x * tj.value_and_grad(lambda x: tj.vmap(chosen)(x).sum())(x)[1],
+        lambda x: np.einsum("ijij,ij->ij", tj.jacrev(tj.vmap(chosen))(x), x),
+        lambda x: np.einsum("ijij,ij->ij", tj.jacfwd(tj.vmap(chosen))(x), x),
+        lambda x: x * np.asarray(tj.vmap(tj.vmap(tj.grad(lambda a: a * a if a > 0 else -3 * a)))(x)),
+    ],
+)  # fmt: skip
+def test_derivatives_outside_of_jit_in_all_orders(transformed):
+    x = np.array([[1.0, 2.0], [-1.0, -3.0], [0.5, 0.25]])
+    np.testing.assert_allclose(transformed(x), np.where(x[:, :1] > 0, 2 * x * x, -3 * x), rtol=1e-14)
+
+
+def test_derivatives_of_a_power_of_zero_by_its_exponent():
+    for f in (lambda y: np.power(0.0, y), lambda y: 0.0**y):
+        for y in (0.5, 2.0):
+            assert tj.jit(tj.grad(f))(y) == 0
+            assert tj.jit(tj.grad(tj.grad(f)))(y) == 0
+            assert tj.jit(tj.hessian(f))(y) == 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.api.apart import apart
 from tracejit.api.array import Array, adopt
 from tracejit.api.jit import JitFunction, jit
 from tracejit.ir.extents import Dim
@@ -18,7 +19,8 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_with_paths, unflatten
 from tracejit.support.typing import has_aval
-from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.interpreter import current_interpreter, eager, in_program
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.tracer import Tracer
@@ -35,31 +37,53 @@ def checked_function(transformation: str, function: Any) -> None:
 
 
 def compiled_like(function: Any, derived: Callable[..., Any]) -> Callable[..., Any]:
-    """What a transformation made of `function`, compiled as a whole if `function` is jitted, or if it turns out to
-    decide by what differs between the elements that `vmap` maps over.
+    """What a transformation made of `function`, compiled as a whole if `function` is jitted.
+
+    If it turns out to decide by what differs between the elements that `vmap` maps over, where nothing is compiled, it
+    is compiled nevertheless; under another transformation it is traced apart.
     """
-    if isinstance(function, JitFunction):
-        return function.like(derived)
     compiled: list[Callable[..., Any]] = []
 
     @functools.wraps(derived)
     def run(*args: Any, **kwargs: Any) -> Any:
-        if current_interpreter() is not eager:
+        if in_program():
             return derived(*args, **kwargs)
-        if not compiled:
+        if compiled and current_interpreter() is eager:
+            return compiled[0](*args, **kwargs)
+        try:
+            return derived(*args, **kwargs)
+        except ConcretizationError as error:
             try:
-                return derived(*args, **kwargs)
-            except ConcretizationError as error:
-                try:
-                    again = jit(derived)
-                    result = again(*args, **kwargs)
-                except ConcretizationError:
-                    raise error from None
-            compiled.append(again)
-            return result
-        return compiled[0](*args, **kwargs)
+                if current_interpreter() is not eager:
+                    return _traced_apart(derived, args, kwargs)
+                again = jit(derived)
+                result = again(*args, **kwargs)
+            except ConcretizationError:
+                raise error from None
+        compiled.append(again)
+        return result
 
-    return run
+    return function.like(run) if isinstance(function, JitFunction) else run
+
+
+def _traced_apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a function that is traced as a program is, which is then run operation by operation."""
+    leaves, tree = flatten((args, kwargs))
+    places = [k for k, x in enumerate(leaves) if isinstance(x, Tracer) or (is_array(x) and weak_kind(x) is None)]
+    out: list[TreeDef] = []
+
+    def flat(*given: Any) -> list[Any]:
+        filled = list(leaves)
+        for k, x in zip(places, given, strict=True):
+            filled[k] = x
+        positional, named = unflatten(tree, filled)
+        made, found = result_leaves("vmap", function, function(*positional, **named))
+        out[:] = [found]
+        return made
+
+    given = [leaves[k] for k in places]
+    staged = apart(flat, [aval_of_argument(x) for x in given], f"{name_of(function)}, mapped by vmap,")
+    return unflatten(out[0], staged.run([*given, *staged.constants]))
 
 
 def name_of(function: Any) -> str:

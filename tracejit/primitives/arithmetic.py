@@ -175,13 +175,18 @@ class Power(Elementwise):
         negative = b.op("select", unit, b.op("select", odd, x, one), zero)
         return b.op("select", b.op("lt", y, zero), negative, loop[0])
 
+    def _by_exponent(self, out: ArrayLike, x: ArrayLike) -> Result:
+        """x ** y * log(x), 0 at x = 0; nothing in it is infinite there, for derivatives of it."""
+        none = bind(Eq(), x, zero_like(x))
+        return select(none, zero_like(out), mul(out, bind(Log(), select(none, one_like(x), x))))
+
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         x, y = xs
         # y * x ** (y - 1) is 0 for y = 0, also at x = 0.
         none = lambda: bind(Eq(), y, zero_like(y))  # noqa: E731
         return (
             lambda: mul(y, bind(self, x, select(none(), one_like(y), sub(y, one_like(y))))),
-            lambda: select(bind(Eq(), x, zero_like(x)), zero_like(out), mul(out, bind(Log(), x))),
+            lambda: self._by_exponent(out, x),
         )
 
 

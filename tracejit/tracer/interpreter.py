@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EagerArray", "EvalInterpreter", "Interpreter", "Owned", "before_tracing", "bind", "current_interpreter", "eager",
-    "enter", "prepare", "surely_runs", "use_interpreter",
+    "enter", "in_program",
+    "prepare", "surely_runs", "use_interpreter",
 ]  # fmt: skip
 
 
@@ -137,6 +138,14 @@ def surely_runs() -> bool:
             return False
         interpreter = interpreter.parent
     return True
+
+
+def in_program() -> bool:
+    """Whether what happens here and now becomes part of a program, where Python's branches and loops are compiled."""
+    interpreter: Interpreter | None = current_interpreter()
+    while interpreter is not None and not interpreter.is_program:
+        interpreter = interpreter.parent
+    return interpreter is not None
 
 
 class EvalInterpreter(Interpreter):
