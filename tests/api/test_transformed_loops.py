@@ -434,3 +434,41 @@ def test_loops_of_at_work_in_place(name: str):
     np.testing.assert_array_equal(f(np.zeros(5)), 2.0 * np.arange(5))
     text = f.lower(np.zeros(5)).text("program")
     assert "swap out0" not in text, text  # another array in every iteration
+
+
+def _root_compared(z: Any) -> Any:
+    w = z * z + z
+    for _ in range(6):
+        if np.sqrt(w) > 20:
+            break
+        w = w * 0.5
+    return w
+
+
+def _root_that_chooses(z: Any) -> Any:
+    w = z * z + z
+    for _ in range(10):
+        w = np.where(np.sqrt(w) > 20, w + z * z, w * 0.5 + z)
+    return w
+
+
+def _norm_as_a_test(z: Any) -> Any:
+    x = np.array([0.3, 0.2]) * (1 + z)
+    w = x * 1.0
+    for _ in range(20):
+        new = np.minimum(w, 1.0) * 1.0
+        if np.linalg.norm(new - w) < 1e-9:
+            break
+        w = new * x
+    return (w * w * x).sum()
+
+
+@pytest.mark.parametrize("f", [_root_compared, _root_that_chooses, _norm_as_a_test], ids=lambda f: f.__name__)
+def test_what_is_only_compared_leaves_nothing_infinite_in_second_derivatives(f: Callable[[Any], Any]):
+    """The slope of a root is infinite at 0, where its value decides and is not in the result."""
+    h = 1e-4
+    wanted = (f(2 * h) - 2 * f(h) + f(0.0)) / h**2 if f is not _norm_as_a_test else (f(h) - 2 * f(0.0) + f(-h)) / h**2
+    for second in (tj.jit(tj.grad(tj.grad(f))), tj.jit(tj.hessian(f)), tj.jit(tj.jacrev(tj.jacrev(f)))):
+        np.testing.assert_allclose(second(0.0), wanted, rtol=1e-5, atol=1e-5)
+    found = tj.jit(tj.vmap(tj.grad(tj.grad(f))))(np.array([0.0, 0.0]))
+    np.testing.assert_allclose(found, [wanted] * 2, rtol=1e-5, atol=1e-5)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import Count, Dim, Extent, substituted
 from tracejit.ir.jaxpr import Jaxpr, Literal, Var, primitive_with_extents
+from tracejit.ir.passes.simplify import dce
 from tracejit.ir.primitive import Primitive
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import located
@@ -77,8 +78,13 @@ def linearize(
     finally:
         leave(forward)
         forward.alive = recorder.alive = False
-    jaxpr = Jaxpr([*recorder.inputs, *recorder.captured.values()], recorder.equations, outputs)
-    return Linearized(tuple(p for p, _ in pairs), jaxpr, tuple(recorder.constants), len(primals), zero)
+    jaxpr = dce(Jaxpr([*recorder.inputs, *recorder.captured.values()], recorder.equations, outputs))
+    # What no result depends on (a root that is only compared) leaves nothing behind: it may be infinite.
+    used = {a for e in jaxpr.equations for a in e.inputs}.union(jaxpr.outputs)
+    kept = [(v, r) for v, r in zip(recorder.captured.values(), recorder.constants, strict=True) if v in used]
+    inputs = [*recorder.inputs, *[v for v, _ in kept]]
+    linear = Jaxpr(inputs, jaxpr.equations, jaxpr.outputs)
+    return Linearized(tuple(p for p, _ in pairs), linear, tuple(r for _, r in kept), len(primals), zero)
 
 
 def evaluate_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
