@@ -71,3 +71,44 @@ def test_any_and_all_of_vectors_and_numbers():
         return x
 
     np.testing.assert_array_equal(tj.jit(doubled)(x), doubled(x))
+
+
+def test_piecewise_has_derivatives_of_what_is_taken():
+    def f(x):
+        return np.piecewise(x, [x < 0, x >= 1], [lambda x: -(x**2), lambda x: np.sqrt(x - 0.5), lambda x: x * 3])
+
+    x = np.array([2.0, -2.0, 0.5, 0.25])
+    wanted = np.diag([0.5 / np.sqrt(1.5), 4.0, 3.0, 3.0])
+    np.testing.assert_allclose(tj.jit(f)(x), f(x), rtol=1e-15)
+    for jacobian in (tj.jit(tj.jacrev(f)), tj.jit(tj.jacfwd(f)), tj.jacrev(f)):
+        np.testing.assert_allclose(jacobian(x), wanted, rtol=1e-14)
+
+
+def test_an_index_that_the_function_would_catch_is_known():
+    def value(x, i):
+        try:
+            return x[i] * 2
+        except IndexError:
+            return -1.0
+
+    def changed(x, i):
+        try:
+            x = x.copy()
+            x[i] = 5
+        except IndexError:
+            x = x * 0
+        return x
+
+    def loop(x, i):
+        for k in range(3):
+            try:
+                x = x + x[i + k]
+            except IndexError:
+                break
+        return x
+
+    x = np.arange(5.0)
+    for f in (value, changed, loop):
+        jitted = tj.jit(f)
+        for i in (2, 7, -3, -9, 4, 3):
+            np.testing.assert_array_equal(jitted(x, i), f(x, i))

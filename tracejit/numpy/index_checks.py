@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracejit.api.raising import may_be_caught
 from tracejit.ir.extents import Extent, prod, surely_at_most
 from tracejit.ir.ranges import within
 from tracejit.numpy import ufuncs as u
@@ -45,6 +46,8 @@ def _check(k: Tracer, place: ArrayLike, n: Extent) -> None:
     """
     shape = aval(k).shape
     seen = current_interpreter().checked
+    if k.aval.weak and not shape and may_be_caught():
+        k.ask()  # the value, if it can be had: an `except IndexError` of the user's decides by it
     if any(isinstance(m, int) and m == 0 for m in shape) or seen.get((id(k.value), str(n))) is k.value:
         return
     seen[id(k.value), str(n)] = k.value  # kept, so that its identity is not given out again

@@ -22,6 +22,7 @@ from tracejit.numpy.promotion import (
 from tracejit.numpy.shaping import array_of, as_rank_0_array, copy, reshape
 from tracejit.numpy.strides import in_order_of_operands
 from tracejit.primitives.complex_numbers import imag, make_complex, real
+from tracejit.primitives.custom import stop_gradient
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.errors import DtypeError, IndexOutOfBounds
@@ -172,7 +173,7 @@ def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args:
     """For each element the function (or constant) of the last condition that holds;
     one more function is the default, else 0.
 
-    Functions are evaluated everywhere.
+    Functions are evaluated everywhere; derivatives are those of where they are taken.
     """
     x = array_of(x)
     have = aval(x)
@@ -187,18 +188,29 @@ def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args:
             f"np.piecewise: {len(conditions)} conditions take as many functions, or one more; there are {len(funclist)}"
         )
 
-    def value(f: Any) -> Result:
-        return spread(to_dtype(as_array(f(x, *args, **kw) if callable(f) else f), have.dtype), have.shape)
+    def value(f: Any, test: ArrayLike) -> Result:
+        if callable(f):  # elsewhere x is a constant for derivatives, which may be infinite there
+            given = choose_between(test, x, stop_gradient(x)) if have.dtype.kind in "fc" else x
+            f = f(given, *args, **kw)
+        return spread(to_dtype(as_array(f), have.dtype), have.shape)
 
-    out = value(funclist[-1]) if len(funclist) > len(conditions) else value(0)
-    for condition, f in zip(conditions, funclist, strict=False):
+    tests: list[Result] = []
+    for condition in conditions:
         test = as_array(condition)
         test = np.bool_(test) if weak_kind(test) is not None else test
         leading = aval(test).shape  # an index into the first axes, as a mask is
         if not same_shape(leading, have.shape[: len(leading)]) and leading != have.shape[: len(leading)]:
             raise IndexOutOfBounds(f"np.piecewise: a condition of shape {leading} for {have}", location=user_location())
         test = reshape(test, (*leading, *(1,) * (have.ndim - len(leading)))) if leading else test
-        out = choose_between(spread(test, have.shape), value(f), out)
+        tests.append(spread(test, have.shape))
+    out = value(0, None)
+    if len(funclist) > len(conditions):
+        some = spread(np.bool_(False), have.shape)
+        for test in tests:
+            some = u.logical_or(some, test)
+        out = value(funclist[-1], u.logical_not(some))
+    for test, f in zip(tests, funclist, strict=False):
+        out = choose_between(test, value(f, test), out)
     return as_rank_0_array(out)
 
 
