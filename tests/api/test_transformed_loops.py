@@ -472,3 +472,91 @@ def test_what_is_only_compared_leaves_nothing_infinite_in_second_derivatives(f: 
         np.testing.assert_allclose(second(0.0), wanted, rtol=1e-5, atol=1e-5)
     found = tj.jit(tj.vmap(tj.grad(tj.grad(f))))(np.array([0.0, 0.0]))
     np.testing.assert_allclose(found, [wanted] * 2, rtol=1e-5, atol=1e-5)
+
+
+def _until_it_grows(b: Any) -> Any:
+    x = b * 0.0
+    old = np.inf
+    for _ in range(20):
+        x = x + (b - x) * 1.0
+        n = np.linalg.norm(b - x)
+        if n >= old:
+            break
+        old = n
+    return x.sum()
+
+
+def _history(b: Any) -> Any:
+    x = b * 0.0
+    h = np.zeros(20)
+    for k in range(20):
+        x = x + (b - x) * 1.0
+        h[k] = np.linalg.norm(b - x)
+        if h[k] < 1e-9:
+            break
+    return x.sum()
+
+
+def _best_so_far(b: Any) -> Any:
+    x = b * 0.0
+    e0, bx = np.inf, x
+    for _ in range(10):
+        x = x + (b - x) * 1.0
+        e = np.linalg.norm(b - x)
+        if e < e0:
+            e0, bx = e, x
+    return bx.sum()
+
+
+def _log_compared(b: Any) -> Any:
+    w, log = b * 0.0, np.zeros(10)
+    for k in range(10):
+        log[k] = np.sqrt(w[0])
+        w = w * 0.5
+    if log[3] > 2:
+        w = w + 1
+    return (w + b).sum()
+
+
+def _log_counted(b: Any) -> Any:
+    w, log = b * 0.0, np.zeros(10)
+    for k in range(10):
+        log[k] = np.sqrt(w[0])
+        w = w * 0.5
+    return (w + b).sum() * (log > 3).sum() + b.sum()
+
+
+def _log_stopped(b: Any) -> Any:
+    w, log = b * 0.0, np.zeros(10)
+    for k in range(10):
+        log[k] = np.sqrt(w[0])
+        w = w * 0.5
+    return (w + b).sum() + lax.stop_gradient(log.sum())
+
+
+RECORDS = [_until_it_grows, _history, _best_so_far, _log_compared, _log_counted, _log_stopped]
+
+
+@pytest.mark.parametrize("f", RECORDS, ids=lambda f: f.__name__)
+def test_what_loops_record_and_only_compare_has_no_part_in_derivatives(f: Callable[[Any], Any]):
+    """The recorded norms and roots are 0, where their slopes are infinite."""
+    b = np.array([2.0, 3.0])
+    both = np.array([b, b])
+    np.testing.assert_array_equal(tj.jit(tj.grad(f))(b), [1, 1])
+    np.testing.assert_array_equal(tj.jit(tj.jacfwd(f))(b), [1, 1])
+    np.testing.assert_array_equal(tj.jit(tj.vmap(tj.grad(f)))(both), np.ones((2, 2)))
+    np.testing.assert_array_equal(tj.jit(tj.grad(lambda x: tj.vmap(f)(x).sum()))(both), np.ones((2, 2)))
+
+
+def test_carries_that_nobody_wants_are_not_computed():
+    def f(x: Any) -> Any:
+        dead = x * 1.0
+        for k in tj.range(5):
+            dead = np.cos(dead) * k
+            x = x * 0.5
+        return x
+
+    jaxpr = tj.jit(f).lower(np.ones(3)).jaxpr
+    (loop,) = [e for e in jaxpr.equations if e.primitive.name == "loop"]
+    assert [v.aval.shape for v in loop.outputs] == [(3,)]
+    assert "cos" not in str(loop.primitive.body)

@@ -113,9 +113,11 @@ class Primitive:
         """The position of an argument that the result equals, if that can be told."""
         return None
 
-    def trimmed(self, inputs: Sequence[Any], wanted: Sequence[bool]) -> tuple[Primitive, Sequence[Any]] | None:
-        """The same with the `wanted` results alone, and its operands: none that does not count, none twice.  None where
-        that changes nothing.
+    def trimmed(
+        self, inputs: Sequence[Any], wanted: Sequence[bool]
+    ) -> tuple[Primitive, Sequence[Any], Sequence[bool]] | None:
+        """The same with the `wanted` results alone, or a few more, its operands, all of which count, and which results
+        it has.  None where that changes nothing.
         """
         return None
 

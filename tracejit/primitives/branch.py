@@ -91,7 +91,9 @@ class Cond(Primitive):
                 o[index] = r
         return out
 
-    def trimmed(self, inputs: Sequence[Any], wanted: Sequence[bool]) -> tuple[Primitive, Sequence[Any]] | None:
+    def trimmed(
+        self, inputs: Sequence[Any], wanted: Sequence[bool]
+    ) -> tuple[Primitive, Sequence[Any], Sequence[bool]] | None:
         flag, *operands = inputs
         bodies = [
             dce(Jaxpr(b.inputs, b.equations, [v for v, w in zip(b.outputs, wanted, strict=True) if w]))
@@ -108,7 +110,7 @@ class Cond(Primitive):
             return None
         merged = tuple([_with_operands(b, places, kept) for b in bodies])
         mapped = (self.mapped[0], *[self.mapped[k + 1] for k in kept]) if self.mapped else ()
-        return evolve(self, branches=merged, mapped=mapped), (flag, *[operands[k] for k in kept])
+        return evolve(self, branches=merged, mapped=mapped), (flag, *[operands[k] for k in kept]), wanted
 
     def per_element(self, form_of: FormOf = own_form) -> bool:
         return all(not a.shape for a in self.branches[0].out_avals) and all(

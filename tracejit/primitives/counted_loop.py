@@ -102,6 +102,27 @@ class Loop(Primitive):
             outs.append(stacked)
         return outs
 
+    def trimmed(
+        self, inputs: Sequence[Any], wanted: Sequence[bool]
+    ) -> tuple[Primitive, Sequence[Any], Sequence[bool]] | None:
+        nk, nc = self.consts, self.carries
+        kept = list(wanted)  # of carries and ys: those that somebody wants, and carries that these are made of
+        while True:
+            body = dce(Jaxpr(self.body.inputs, self.body.equations, _where(self.body.outputs, kept)))
+            used = {a for e in body.equations for a in e.inputs}.union(body.outputs)
+            more = [k or v in used for k, v in zip(kept, self.body.inputs[nk + 1 : nk + 1 + nc], strict=False)]
+            if more == kept[:nc]:
+                break
+            kept[:nc] = more
+        consts = [v in used for v in self.body.inputs[:nk]]
+        xs = [v in used for v in self.body.inputs[nk + 1 + nc :]]
+        if all(kept) and all(consts) and all(xs):
+            return None
+        variables = _where(body.inputs, [*consts, True, *kept[:nc], *xs])
+        new = Jaxpr(variables, body.equations, body.outputs)
+        made = evolve(self, body=new, consts=sum(consts), carries=sum(kept[:nc]))
+        return made, _where(inputs, [*consts, *kept[:nc], *xs]), kept
+
     def per_element(self, form_of: FormOf = own_form) -> bool:
         return (
             self.index is None
@@ -403,6 +424,10 @@ class Loop(Primitive):
 
         carry = fixpoint(carry_on, lambda now: outs(now)[: self.carries])
         return [*carry, *outs(carry)[self.carries :]]
+
+
+def _where(values: Sequence[Any], on: Sequence[bool]) -> list[Any]:
+    return [v for v, f in zip(values, on, strict=True) if f]
 
 
 def _aval(x: ArrayLike) -> ShapedArray:

@@ -60,8 +60,8 @@ def _trimmed(e: Equation, wanted: list[bool]) -> Equation:
     found = e.primitive.trimmed(e.inputs, wanted)
     if found is None:
         return e
-    primitive, inputs = found
-    outputs = tuple([v for v, want in zip(e.outputs, wanted, strict=True) if want])
+    primitive, inputs, kept = found
+    outputs = tuple([v for v, keep in zip(e.outputs, kept, strict=True) if keep])
     return evolve(e, primitive=primitive, inputs=tuple(inputs), outputs=outputs)
 
 
