@@ -112,3 +112,11 @@ def test_an_index_that_the_function_would_catch_is_known():
         jitted = tj.jit(f)
         for i in (2, 7, -3, -9, 4, 3):
             np.testing.assert_array_equal(jitted(x, i), f(x, i))
+
+
+@pytest.mark.parametrize("f", [lambda x, k: np.delete(x, k), lambda x, k: np.insert(x, k, 2)], ids=["delete", "insert"])
+def test_places_outside_raise_index_errors(f):
+    for k in (7, -9):
+        for g in (f, tj.jit(f)):
+            with pytest.raises(IndexError):
+                g(np.arange(4.0), k)

@@ -33,7 +33,7 @@ def delete(arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None) -> Result:
     try:
         kept = np.delete(np.arange(n), where if isinstance(where, slice) or where.size else [])
     except IndexError as error:
-        raise reject(f"np.delete: {error}") from error
+        raise IndexOutOfBounds(f"np.delete: {error}", location=user_location()) from error
     made = (
         (current_interpreter().fresh(x) if isinstance(x, Tracer) else x.copy()) if kept.size == n else _runs(x, k, kept)
     )
@@ -82,7 +82,7 @@ def _runs(x: ArrayLike, k: int, places: np.ndarray[Any, Any]) -> Result:
 def insert(arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: AxisLike = None) -> Result:
     """With `values` before the places `obj`, known while tracing: an integer, several, a slice or a mask.
 
-    Raises: ShapeError for one place outside, IndexOutOfBounds for one of several.
+    Raises: IndexOutOfBounds for a place outside.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda x: np.insert(x, [0, 2], 9))(np.array([1, 2, 3]))
@@ -113,7 +113,9 @@ def insert(arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: AxisLike = N
     place = int(where.reshape(()))
     at = n + place if place < 0 else place
     if at < 0 or at > n:
-        raise reject(f"np.insert: place {place} is out of bounds for an axis of extent {n}")
+        raise IndexOutOfBounds(
+            f"np.insert: place {place} is out of bounds for an axis of extent {n}", location=user_location()
+        )
     new = moveaxis(new, 0, k) if where.ndim == 0 else new
     got = aval(new).shape
     new = spread(new, tuple([got[d] if d == k else m for d, m in enumerate(have)]))
