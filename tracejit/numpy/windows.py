@@ -23,7 +23,7 @@ def _window(M: ArrayLike, weights: Callable[[Any, Any], Any]) -> Result:
     for 1.
     """
     count = _count(M)
-    if isinstance(count, int) and (count < 1 or M == 1):
+    if isinstance(count, int) and count < 2:
         return fresh(np.ones(max(count, 0)))
     if isinstance(M, (float, np.floating)):
         return weights(fresh(np.arange(1 - M, M, 2)), float(M) - 1)
