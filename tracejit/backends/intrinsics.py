@@ -31,6 +31,7 @@ from tracejit.ir.scalar import DTYPES, OPS, ScalarOp
 from tracejit.support.errors import UserError
 
 __all__ = [
+    "DEFINED",
     "Spelling",
     "intrinsics_of",
     "register_intrinsic",
@@ -41,7 +42,8 @@ __all__ = [
 
 Spelling: TypeAlias = str | Callable[..., Any]
 _OWN: dict[str, dict[str, Spelling]] = {}
-_DEFINED: set[str] = set()
+DEFINED: set[str] = set()
+"""The operations that users have registered."""
 _STRUCTURAL = ("convert", "bitcast", "select")  # spelled for pairs of dtypes, or by the emitter
 
 
@@ -131,7 +133,7 @@ def register_scalar_op(
             return np.asarray(impl(*args)).astype(dtype)
 
     OPS[name] = ScalarOp(name, arity, "same", cost, run, math=True)
-    _DEFINED.add(name)
+    DEFINED.add(name)
     if expansion is not None:
         math.EXPANSIONS[name] = lambda *terms: _term(expansion(*terms), terms[0])
 
@@ -142,9 +144,9 @@ def _term(result: Any, like: Term) -> Term:
 
 def unregister_scalar_op(name: str) -> None:
     """Take back an operation that `register_scalar_op` made, and its spellings."""
-    if name not in _DEFINED:
+    if name not in DEFINED:
         raise UserError(f"unregister_scalar_op: {name!r} was not registered by register_scalar_op")
-    _DEFINED.discard(name)
+    DEFINED.discard(name)
     del OPS[name]
     math.EXPANSIONS.pop(name, None)
     for backend in _OWN:
