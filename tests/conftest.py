@@ -6,7 +6,7 @@ import functools
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ.setdefault("TRACEJIT_CHECKS", "1")  # read when tracejit is imported, so set before
@@ -17,6 +17,8 @@ os.environ["TRACEJIT_TUNE_DB"] = ""  # schedules that the user has tuned are not
 import hypothesis
 import pytest
 
+from tracejit.api import native
+from tracejit.backends.intrinsics import DEFINED, unregister_scalar_op
 from tracejit.backends.registry import backend_reason, register_backend, try_again
 from tracejit.support.config import config
 
@@ -43,6 +45,19 @@ def cuda_driver() -> object:
         standin.set("synchronous", 1)
         try_again("cuda")
         return standin
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _operations_of_users_end_with_their_tests() -> Iterator[None]:
+    """What a module's tests register, `tj.native` among it, is not there for the next one's."""
+    before = set(DEFINED)
+    yield
+    made = DEFINED - before
+    operations = native._OPS  # pyright: ignore[reportPrivateUsage]
+    for key in [key for key, name in operations.items() if name in made]:
+        del operations[key]
+    for name in made:
+        unregister_scalar_op(name)
 
 
 @pytest.fixture
