@@ -269,3 +269,14 @@ def test_the_check_of_the_layout_sees_both_directions():
 
 def test_no_file_is_named_for_nothing():
     assert not [path for path in PACKAGE.rglob("*") if path.stem in {"utils", "util", "helpers", "misc", "common"}]
+
+
+def test_no_weak_collection_of_the_standard_library_loses_a_ctrl_c():
+    """Theirs forget dead keys in a callback of the collector, where an exception is printed and lost."""
+    found = [
+        f"{path.relative_to(ROOT)}:{n}"
+        for path in FILES
+        for n, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"Weak(KeyDictionary|ValueDictionary|Set)\(\)", line)
+    ]
+    assert not found, f"use tracejit.support.weak: {found}"

@@ -7,7 +7,6 @@ thread has another default, the calls of functions without `backend=` pass throu
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ from typing import Any
 from tracejit.api.option_checks import known_backend
 from tracejit.backends.registry import AUTO, get_backend
 from tracejit.support.forks import at_fork
+from tracejit.support.weak import WeakMap
 
 __all__ = ["default_device", "default_place", "route"]
 
@@ -26,7 +26,7 @@ at_fork(_lock.acquire, _lock.release, _lock.release)
 
 _defaults = 0
 """How many there are that are not the usual one."""
-_routes: weakref.WeakKeyDictionary[Any, Callable[[Any, bool], None]] = weakref.WeakKeyDictionary()
+_routes: WeakMap[Any, Callable[[Any, bool], None]] = WeakMap()
 """What has the calls of a function pass through Python (True), or go where they went before."""
 
 
@@ -80,5 +80,7 @@ def _count(change: int) -> None:
     with _lock:
         before, _defaults = _defaults, _defaults + change
         if (before > 0) != (_defaults > 0):
-            for function, by in list(_routes.items()):
+            for function in _routes:
+                by = _routes.get(function)
+                assert by is not None
                 by(function, _defaults > 0)

@@ -16,11 +16,11 @@ Source: PEP 590; CPython's Include/typeslots.h, Include/cpython/object.h.
 from __future__ import annotations
 
 import ctypes
-import weakref
 from functools import cache
 from typing import Any
 
 from tracejit.backends.cpython import native_dispatch_supported
+from tracejit.support.weak import WeakMap
 
 __all__ = ["FUNCTION_STATE", "FUNCTION_VECTORCALL", "CompiledFunction", "install", "pause", "resume"]
 
@@ -118,7 +118,7 @@ def install(function: CompiledFunction, state: Any, address: int) -> bool:
     return True
 
 
-_paused: weakref.WeakKeyDictionary[CompiledFunction, int] = weakref.WeakKeyDictionary()
+_paused: WeakMap[CompiledFunction, int] = WeakMap()
 
 
 def pause(function: CompiledFunction) -> None:
@@ -130,8 +130,9 @@ def pause(function: CompiledFunction) -> None:
 
 def resume(function: CompiledFunction) -> None:
     """Have calls go where `install` has sent them again."""
-    address = _paused.pop(function, 0)
+    address = _paused.get(function)
     if address:
+        _paused[function] = 0
         _vectorcall(function).value = address
 
 
