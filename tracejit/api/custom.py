@@ -12,7 +12,15 @@ import numpy as np
 from tracejit.api.apart import apart
 from tracejit.api.differentiable import concrete_shape, float0
 from tracejit.api.option_checks import expect, flag, positions
-from tracejit.api.transform import array_leaf, checked_function, compiled_like, is_array, name_of, result_leaves
+from tracejit.api.transform import (
+    array_leaf,
+    checked_function,
+    compiled_like,
+    is_array,
+    name_of,
+    of_some_leaves,
+    result_leaves,
+)
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.control_flow import is_differentiable
 from tracejit.primitives.creation import filled_tangents, zeros_of
@@ -507,17 +515,7 @@ def checkpoint(
             k for k, x in enumerate(leaves)
             if isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.dtype.kind in "biufc")
         ]  # fmt: skip
-        out: list[Any] = []
-
-        def flat(*given: Any) -> list[Any]:
-            filled = list(leaves)
-            for k, x in zip(places, given, strict=True):
-                filled[k] = x
-            positional, named = unflatten(tree, filled)
-            made, found = result_leaves("checkpoint", fun, prepared(fun)(*positional, **named))
-            out[:] = [found]
-            return made
-
+        flat, out = of_some_leaves("checkpoint", fun, prepared(fun), leaves, tree, places)
         given = [leaves[k] for k in places]
         check_dtypes(given)  # a number that may be Python's is NumPy's in there
         staged = apart(flat, [aval_of_argument(x) for x in given], "a function under tj.checkpoint")

@@ -25,7 +25,10 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Call", "Owner", "array_leaf", "checked_function", "compiled_like", "is_array", "name_of", "result_leaves"]
+__all__ = [
+    "Call", "Owner", "array_leaf", "checked_function", "compiled_like", "is_array", "name_of", "of_some_leaves",
+    "result_leaves",
+]  # fmt: skip
 
 
 def checked_function(transformation: str, function: Any) -> None:
@@ -70,6 +73,25 @@ def _traced_apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
     """The result of a function that is traced as a program is, which is then run operation by operation."""
     leaves, tree = flatten((args, kwargs))
     places = [k for k, x in enumerate(leaves) if isinstance(x, Tracer) or (is_array(x) and weak_kind(x) is None)]
+    flat, out = of_some_leaves("vmap", function, function, leaves, tree, places)
+    given = [leaves[k] for k in places]
+    staged = apart(flat, [aval_of_argument(x) for x in given], f"{name_of(function)}, mapped by vmap,")
+    return unflatten(out[0], staged.run([*given, *staged.constants]))
+
+
+def of_some_leaves(
+    transformation: str,
+    function: Callable[..., Any],
+    run: Callable[..., Any],
+    leaves: Sequence[Any],
+    tree: TreeDef,
+    places: Sequence[int],
+) -> tuple[Callable[..., list[Any]], list[TreeDef]]:
+    """A function of the leaves at some places alone, of a call's (arguments, keywords), to leaves of the result; and
+    where it puts the result's structure when it runs.
+
+    run: what is called, which messages know as `function`.
+    """
     out: list[TreeDef] = []
 
     def flat(*given: Any) -> list[Any]:
@@ -77,13 +99,11 @@ def _traced_apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         for k, x in zip(places, given, strict=True):
             filled[k] = x
         positional, named = unflatten(tree, filled)
-        made, found = result_leaves("vmap", function, function(*positional, **named))
+        made, found = result_leaves(transformation, function, run(*positional, **named))
         out[:] = [found]
         return made
 
-    given = [leaves[k] for k in places]
-    staged = apart(flat, [aval_of_argument(x) for x in given], f"{name_of(function)}, mapped by vmap,")
-    return unflatten(out[0], staged.run([*given, *staged.constants]))
+    return flat, out
 
 
 def name_of(function: Any) -> str:
