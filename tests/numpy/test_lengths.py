@@ -575,6 +575,17 @@ def best_threshold(x, A):
     return best
 
 
+@case
+def accumulated(x, A):
+    return (
+        np.hypot.accumulate(x[x > 0.5]),
+        np.logaddexp.accumulate(x[x > 0.9]),
+        np.logical_and.accumulate(x[x > 0.2]),
+        np.hypot.accumulate(A[x > 0.5], 0),
+        np.add.accumulate(x[x > 0.5]),
+    )
+
+
 @pytest.mark.parametrize("f", CASES.functions, ids=lambda f: f.__name__)
 def test_as_many_elements_as_the_mask_selects(agree_at_sizes, f):
     agree_at_sizes(f, data)

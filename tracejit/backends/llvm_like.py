@@ -66,6 +66,16 @@ def constant(value: float, dtype: str, lanes: int = 1) -> str:
     return text if lanes == 1 else f"splat ({_TYPES[dtype]} {text})"
 
 
+def _word(text: str, dtype: str) -> int:
+    """The bits of a floating constant."""
+    if dtype == "f16":
+        return int(text.removeprefix(_HALF), 16)
+    bits = int(text, 16)
+    if dtype == "f32":  # written as the f64 of the same value
+        return int.from_bytes(struct.pack("<f", struct.unpack("<d", struct.pack("<Q", bits))[0]), "little")
+    return bits
+
+
 Known: TypeAlias = "Sequence[float | None]"
 """For each operand of an operation its constant value, if it has one."""
 
@@ -107,10 +117,13 @@ class Emit:
         return self.line(f"call {t} {symbol}({', '.join(f'{t} {a}' for a in args)})")
 
     def select(self, condition: str, x: str, y: str, dtype: str, lanes: int) -> str:
-        if x.startswith(_HALF) and y.startswith(_HALF):
-            # LLVM 22 for x86 makes a load of a table of the two, and ends the process where that is spread to lanes
-            first, second = [constant(int(c.removeprefix(_HALF), 16), "i16") for c in (x, y)]
-            return self.line(f"bitcast i16 {self.select(condition, first, second, 'i16', lanes)} to half")
+        if x.startswith("0x") and y.startswith("0x"):
+            # of two floating constants LLVM 22 for x86 makes a load from a table, and ends the process where that is
+            # spread to lanes (float16), or where it finds out afterwards which of them it is
+            word = f"i{BITS[dtype]}"
+            first, second = [constant(_word(c, dtype), word) for c in (x, y)]
+            chosen = self.select(condition, first, second, word, lanes)
+            return self.line(f"bitcast {llvm_type(word, 1)} {chosen} to {llvm_type(dtype, 1)}")
         t = llvm_type(dtype, lanes)
         return self.line(f"select {llvm_type('bool', lanes)} {condition}, {t} {x}, {t} {y}")
 

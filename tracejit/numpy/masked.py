@@ -214,7 +214,7 @@ class Selection(Tracer):
                     location=user_location(),
                 )
             return x.full
-        if weak_kind(x) is not None:
+        if x is None or weak_kind(x) is not None:
             return x
         x = _beside(self, as_array(x))
         return _inside(x, self.wide()) if isinstance(x, Tracer) else x
@@ -223,7 +223,7 @@ class Selection(Tracer):
         """Whether x can be computed with where it is: a selection by the same mask, what spreads to one, a number."""
         if isinstance(x, Selection):
             return x.rest == self.rest and same_value(x.mask, self.mask)
-        if weak_kind(x) is not None:
+        if x is None or weak_kind(x) is not None:
             return True
         shape = aval(as_array(x)).shape
         place = len(shape) - self.rest - 1
@@ -253,7 +253,12 @@ class Selection(Tracer):
         return self.apply(lambda *args: ufunc(*args, **kwargs), *inputs)
 
     def __array_function__(self, func: Any, types: Any, args: ArrayLike, kwargs: Any) -> Result:
-        if func in _ELEMENTWISE and not (func is np.where and len(args) + len(kwargs) == 1):
+        operands = len(args) + len(kwargs)
+        if (
+            operands <= _ELEMENTWISE.get(func, 0)
+            and kwargs.get("out") is None
+            and not (func is np.where and operands == 1)
+        ):
             chosen = next(x for x in (*args, *kwargs.values()) if isinstance(x, Selection))
             return chosen.apply(func, *args, **kwargs)
         reduce = _METHODS.get(func.__name__) if getattr(func, "__module__", "") == "numpy" else None
@@ -419,16 +424,18 @@ for _name in ("__matmul__", "__rmatmul__", "__imatmul__"):
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------
-_ELEMENTWISE = frozenset({
-    np.where, np.clip, np.round, np.around, np.fix, np.nan_to_num, np.isclose, np.real, np.imag, np.isreal, np.sinc,
-})  # fmt: skip
+_ELEMENTWISE: dict[Callable[..., Any], int] = {
+    np.where: 3, np.clip: 3, np.round: 2, np.around: 2, np.fix: 1, np.nan_to_num: 5, np.isclose: 5, np.real: 1,
+    np.imag: 1, np.isreal: 1, np.sinc: 1,
+}  # fmt: skip
+"""Functions, and how many operands they have at most: what comes behind these is the array that the result goes to."""
 
 
 def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def run(s: Selection, axis: AxisLike = None, *args: ArrayLike, **kwargs: Any) -> Result:
         """Over all elements, over the selected ones, or along one of the other axes."""
         if args or not set(kwargs) <= {"dtype", "initial", "ddof", "keepdims", "axis"} or isinstance(axis, tuple):
-            return METHODS[name](s.become(f"{name}() with these arguments"), axis, *args, **kwargs)
+            return getattr(s.become(f"{name}() with these arguments"), name)(axis, *args, **kwargs)
         rank = aval(s.mask).ndim
         if axis is not None:
             axis = axis_index(axis, s.ndim)
@@ -436,7 +443,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             axes = None if axis is None else tuple(range(s.at, s.at + rank))
             if kwargs.get("keepdims") or axes == () or not aval(s.full).ndim:
                 array = s.become(f"{name}() with keepdims, or by a mask of rank 0,")
-                return METHODS[name](array, axis, **kwargs)
+                return getattr(array, name)(axis, **kwargs)
             kwargs.pop("keepdims", None)
             if name in ("max", "min") and kwargs.get("initial") is None:
                 if not may_count():
@@ -448,7 +455,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs["initial"] = extreme(kernel_dtype(s.dtype), -1 if name == "max" else 1)
             return function(s.full, axis=axes, where=s.wide(), **kwargs)
         if axis < s.at and not kwargs.get("keepdims"):
-            return METHODS[name](s.become(f"{name}() over an axis before that of the mask"), axis, **kwargs)
+            return getattr(s.become(f"{name}() over an axis before that of the mask"), name)(axis, **kwargs)
         return Selection(
             function(s.full, axis=axis if axis < s.at else axis + rank - 1, **kwargs), s.mask, s.at, s.location
         )
@@ -460,12 +467,28 @@ def _astype(s: Selection, dtype: DTypeLike, *args: ArrayLike, **kwargs: Any) -> 
     return s.apply(lambda x: METHODS["astype"](x, dtype, *args, **kwargs), s)
 
 
+def _are_operands(args: tuple[ArrayLike, ...], kwargs: dict[str, Any], most: int) -> bool:
+    """Whether arguments are at most so many operands: what comes behind these is where the result goes."""
+    return len(args) + len(kwargs) <= most and kwargs.keys().isdisjoint(("out", "dtype", "where", "casting"))
+
+
+def _elementwise(name: str, function: Callable[..., Any], most: int) -> Callable[..., Any]:
+    """A method of at most so many operands; what comes behind these is the array that the result goes to."""
+
+    def run(s: Selection, *args: ArrayLike, **kwargs: Any) -> Result:
+        if not _are_operands(args, kwargs, most):
+            return getattr(s.become(f"{name}() with these arguments"), name)(*args, **kwargs)
+        return s.apply(function, s, *args, **kwargs)
+
+    return run
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
     "astype": _astype,
     "copy": lambda s, *args, **kwargs: s.apply(copy, s),
-    "clip": lambda s, *args, **kwargs: s.apply(selecting.clip, s, *args, **kwargs),
-    "round": lambda s, *args, **kwargs: s.apply(rounding.round, s, *args, **kwargs),
-    "conj": lambda s: s.apply(UFUNCS[np.conjugate], s),
+    "clip": _elementwise("clip", selecting.clip, 2),
+    "round": _elementwise("round", rounding.round, 1),
+    "conj": _elementwise("conj", lambda x: UFUNCS[np.conjugate](x), 0),
     "fill": lambda s, value: s.__setitem__(Ellipsis, value),
     **{name: _reduction(name, getattr(reductions, name)) for name in ("sum", "prod", "mean", "var", "std", "all", "any",
     "max", "min")},

@@ -103,7 +103,7 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], bloc
     for d, (n, m) in enumerate(zip(x.shape, block, strict=True)):
         # Clamping the start would not bring a larger block inside.  One element of none is asked for by loops that
         # never run.
-        if not same_extent(m, n) and (exceeds(0, m) or exceeds(m, n)) and not (_is_zero(n) and same_extent(m, 1)):
+        if not same_extent(m, n) and (exceeds(0, m) or exceeds(m, n)) and not (exceeds(1, n) and same_extent(m, 1)):
             raise ShapeError(f"[{name}] a block of {m} elements does not fit axis {d} of {x}")
     for s in starts:
         if s.shape or s.dtype.kind not in "iu":

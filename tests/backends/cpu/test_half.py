@@ -116,3 +116,26 @@ def test_one_of_two_halves_is_spread_to_lanes():
     for got, expected in zip(tj.jit(f)(a, b), f(a, b), strict=True):
         assert got.dtype == expected.dtype
         np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float32, np.float64])
+def test_one_of_two_numbers_whose_choice_is_found_late_is_spread_to_lanes(dtype):
+    """The sign of 0 or 1 is known to LLVM 22 only after it has made the table."""
+
+    def f(a):
+        return np.copysign(dtype(2), np.pad(a.all(0, keepdims=True), (2, 1), "edge"))
+
+    a = np.array([2, -1, -2, -2, 2], np.int8)
+    np.testing.assert_array_equal(tj.jit(f)(a), f(a))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("first", [-2.5, np.inf, np.nan, 0.1, -0.0, 1e-40, 5e-324])
+def test_one_of_two_numbers(dtype, first):
+    def f(x, n):
+        return np.where(n > x, dtype(first), dtype(1.1))
+
+    for n in range(3):
+        got, expected = tj.jit(f)(np.int64(1), np.int64(n)), f(np.int64(1), np.int64(n))
+        assert got.dtype == expected.dtype
+        assert got.tobytes() == expected.tobytes()
