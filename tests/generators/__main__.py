@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
-from tests.generators import expressions, families, harness, mapped, orders, programs, sizes
+from tests.generators import expressions, families, harness, mapped, orders, programs, rebinding, sizes
 from tests.generators.harness import Tally
 from tests.generators.thresholds import lowered
 from tracejit.backends.cpu import compiled
@@ -36,6 +36,7 @@ CHUNKS = {
     "orders": 500,
     "pairs": 200,
     "programs": 200,
+    "rebinding": 100,
     "sizes": 25,
     "vanishing": 100,
 }  # seeds of one process
@@ -67,6 +68,10 @@ def _orders(seed: int, tally: Tally) -> None:
 
 def _programs(seed: int, tally: Tally) -> None:
     _case(programs.program(seed), tally)
+
+
+def _rebinding(seed: int, tally: Tally) -> None:
+    _case(rebinding.rebinding(seed), tally)
 
 
 def _case(case: harness.Case, tally: Tally) -> None:
@@ -108,7 +113,7 @@ def _mapped(seed: int, tally: Tally) -> None:
 
 KINDS: dict[str, Callable[[int, Tally], None]] = {
     "expressions": _expressions, "families": _families, "mapped": _mapped, "orders": _orders, "pairs": _pairs,
-    "programs": _programs, "sizes": _sizes, "vanishing": _vanishing,
+    "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip
 
 

@@ -136,6 +136,19 @@ VANISHING = [
     )
 ]
 """Parts that have no elements where the arguments have a few."""
+SELECTED = [
+    Template("part", text, ">")
+    for text in (
+        "{a}[{a} > 1]",
+        "{a}[{a} == {a}.max(initial=0)]",
+        "{a}[np.flatnonzero({a}.ravel()[:{a}.shape[0]] > 2)]",
+        "{a}[{a}.ravel()[:{a}.shape[0]] > 2]",
+        "{a}[({a} > -2) & ({a} < 2)]",
+        "{a}[np.arange({a}.shape[0]) > 2]",
+        "{a}.compress(np.arange({a}.shape[0]) % 3 == 2, 0)",
+    )
+]
+"""Parts that are as long as the values say."""
 
 
 def vanishing(seed: int) -> Sequence:
@@ -144,7 +157,7 @@ def vanishing(seed: int) -> Sequence:
     template = ALL[seed % len(ALL)]
     first = r.choice([(7, 9), (9, 8), (8, 8)])
     drawing = Expressions(seed, 1, shapes(*first), 3)
-    drawing.derive(VANISHING, 40)
+    drawing.derive(SELECTED if seed // len(ALL) % 2 else VANISHING, 40)
     drawing.pool = [n for n in drawing.pool if n.depth]
     nodes: list[Node] = []
     with np.errstate(all="ignore"):

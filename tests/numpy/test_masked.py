@@ -515,3 +515,60 @@ def test_a_mask_that_an_argument_decides_selects_in_the_program():
     jitted = tj.jit(f)
     for flag in (np.ones(4, bool), np.arange(4) > 1):
         np.testing.assert_array_equal(jitted(np.arange(4.0), flag), f(np.arange(4.0), flag))
+
+
+def test_products_of_what_a_mask_selects():
+    """They are no elementwise functions, though ufuncs."""
+    A = np.arange(70.0).reshape(10, 7) - 20
+    functions = [
+        lambda a, c: np.matvec(a[:1], a[a[:, 0] > c]),
+        lambda a, c: np.matvec(a[:3], a[a[:, 0] > c]),
+        lambda a, c: np.vecmat(a[a[:, 0] > c], a[:7]),
+        lambda a, c: np.vecdot(a[a[:, 0] > c], a[:1]),
+        lambda a, c: np.matmul(a[a[:, 0] > c], a[0]),
+    ]
+    for f in functions:
+        jitted = tj.jit(f)
+        for c in (20.0, 900.0, -100.0, 42.0):
+            want = f(A, c)
+            got = jitted(A, c)
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize("name", ["bitwise_or", "bitwise_xor", "bitwise_and", "logical_xor", "gcd", "hypot"])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool])
+def test_folds_of_nothing_have_their_identity(name: str, dtype: type):
+    ufunc = getattr(np, name)
+    if name in ("gcd", "hypot"):  # not of bool
+        dtype = np.int64 if name == "gcd" else np.float64
+    f = tj.jit(lambda x: ufunc.reduce(x[x > 5]))
+    for n in (9, 5, 7, 0, 1):
+        x = np.arange(n).astype(dtype)
+        got, want = f(x), ufunc.reduce(x[x > 5])
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-15)
+
+
+def test_a_check_of_no_numbers_does_not_fail():
+    f = tj.jit(lambda a, b: np.power.outer(a[a > 1], b[b > 2]))
+    for a, b in (([1, 2, 3], [1, 3, 4]), ([2, 2, 5, 1], [1, 2, 5]), ([2, 3], [1, 1]), ([0], [3, 3]), ([0], [0])):
+        want = np.power.outer(*(v[v > k] for v, k in ((np.array(a), 1), (np.array(b), 2))))
+        np.testing.assert_array_equal(f(np.array(a), np.array(b)), want)
+
+
+def test_branches_of_different_structures_beside_a_mask():
+    def f(x):
+        if x[-1] > 1:
+            return x
+        return x, x[x > 1]
+
+    def g(x):
+        if x[-1] > 1:
+            return 1.5
+        return x[x > 1]
+
+    for h in (f, g):
+        with pytest.raises(TypeError, match="branch") as error:
+            tj.jit(h)(np.array([1.0, 2, 3]))
+        assert isinstance(error.value, TracejitError)

@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 
 from tracejit.support.errors import TracerError
-from tracejit.support.nodes import define, field
+from tracejit.support.nodes import define, evolve, field
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
 from tracejit.tracer.cell import Cell
+from tracejit.tracer.interpreter import Interpreter
 from tracejit.tracer.recorder import StageInterpreter
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import Lost, Tracer
 
-__all__ = ["Sharing", "can_be_carried", "is_array", "is_tuple", "order_of", "places_after", "root_of", "turned"]
+__all__ = [
+    "Alternatives", "Sharing", "bound_anew", "can_be_carried", "changed_elsewhere", "check_alone", "check_lost",
+    "is_array", "is_tuple", "order_of", "perhaps_one_of", "places_after", "root_of", "surely_two", "turned",
+]  # fmt: skip
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -36,6 +40,8 @@ def can_be_carried(x: Any) -> bool:
         return all(map(can_be_carried, x))
     if type(x) in (bool, int, float, complex):
         return type(x) is not int or -(2**63) <= x < 2**63
+    if type(x) is Lost:
+        x.check()
     return type(x) is Tracer or (isinstance(x, (np.generic, np.ndarray)) and x.dtype.kind in "biufc")
 
 
@@ -96,6 +102,69 @@ def order_of(turns: Mapping[int, int]) -> int:
     return order
 
 
+def bound_anew() -> TracerError:
+    """The error for an array that is changed in a loop and may be that of another name then."""
+    return TracerError(
+        "an array is changed in place whose name is also bound anew, to an array that may have another name; bind it "
+        "to a copy",
+        location=user_location(),
+    )
+
+
+def _is_of_its_own(n: int, leaves: Sequence[Any], interpreter: StageInterpreter, entered: Mapping[int, int]) -> bool:
+    """Whether what a name has is an array of the block, and no part of what another name has."""
+    if not is_array(leaves[n]):
+        return True
+    if not isinstance(leaves[n], Tracer):
+        return False
+    root = root_of(leaves[n])
+    if any(x.interpreter is not interpreter and id(x) not in entered for x in (root, *root.possible())):
+        return False
+    others = [root_of(x) for m, x in enumerate(leaves) if m != n and isinstance(x, Tracer) and is_array(x)]
+    return all(surely_two(root, other) for other in others)
+
+
+@define(eq=False)
+class Alternatives:
+    """Results of a branch: which of them are two arrays, whatever side is taken."""
+
+    two: frozenset[frozenset[int]]  # identities
+
+    @staticmethod
+    def of(results: Sequence[Any], sides: Sequence[Sequence[Any]]) -> Alternatives:
+        """sides: what each side left, in the order of the results."""
+        found: set[frozenset[int]] = set()
+        places = [n for n, x in enumerate(results) if isinstance(x, Tracer) and is_array(x)]
+        for k, a in enumerate(places):
+            for b in places[k + 1 :]:
+                pairs = [(side[a], side[b]) for side in sides]
+                if all(isinstance(x, Tracer) for pair in pairs for x in pair) and all(
+                    surely_two(root_of(x), root_of(y)) for x, y in pairs
+                ):
+                    found.add(frozenset((id(results[a]), id(results[b]))))
+        return Alternatives(frozenset(found))
+
+
+def _pairs(leaves: Sequence[Any]) -> set[frozenset[int]]:
+    """The numbers of leaves that may be one array, or parts of one."""
+    roots = [(n, root_of(x)) for n, x in enumerate(leaves) if isinstance(x, Tracer) and is_array(x)]
+    return {frozenset((n, m)) for k, (n, x) in enumerate(roots) for m, y in roots[k + 1 :] if not surely_two(x, y)}
+
+
+def _ordered(pair: frozenset[int]) -> tuple[int, int]:
+    return min(pair), max(pair)
+
+
+def surely_two(a: Cell, b: Cell) -> bool:
+    """Whether two arrays, which are no views, are certainly not one."""
+    if a is b:
+        return False
+    either = {id(a), *map(id, a.possible())}
+    if either.isdisjoint([id(b), *map(id, b.possible())]):
+        return True
+    return a.alternatives is not None and a.alternatives is b.alternatives and {id(a), id(b)} in a.alternatives.two
+
+
 @define(eq=False)
 class Sharing:
     """What the arrays are that one run of a block leaves under names: those of its trace are new ones, others were
@@ -104,7 +173,8 @@ class Sharing:
     outer: (number of the leaf, the array from around).  possible: arrays from around that it may be.  inner: (number,
     number of the leaf that the block was given).  twins: numbers of leaves that are one array, or parts of one; `same`
     where they are one object.  turned: names that hand their arrays round (see the function), about which nothing else
-    is said.
+    is said.  anew: leaves that the block was given, has changed in place, and has bound to another array, perhaps.
+    pairs: numbers of leaves that may be one array, those of twins too.
     """
 
     outer: list[tuple[int, Tracer]] = field(factory=list[tuple[int, Tracer]])
@@ -113,18 +183,65 @@ class Sharing:
     twins: list[tuple[int, int]] = field(factory=list[tuple[int, int]])
     same: list[tuple[int, int]] = field(factory=list[tuple[int, int]])
     turned: dict[int, int] = field(factory=dict[int, int])
+    anew: list[int] = field(factory=list[int])
+    pairs: set[frozenset[int]] = field(factory=set[frozenset[int]])
+
+    def begins_anew(self) -> list[int]:
+        """Leaves of which the first iteration's array is not the last one's, and has been changed; those that such a
+        name may have had before, too.
+        """
+        found = [*self.anew]
+        for n in found:
+            found += [k for m, k in self.inner if m == n and k not in found]
+        return found
+
+    def over_iterations(self, first: Sequence[Any]) -> Sharing:
+        """The same of a loop, whose names may have what others had an iteration before.
+
+        first: the leaves that it begins with.
+        """
+        sources = {n: {k for m, k in self.inner if m == n} for n, _ in self.inner}
+        sources |= {n: {k} for n, k in self.turned.items()}
+        pairs = {*self.pairs}
+        before = _pairs(first)
+        while True:
+            before |= pairs
+            more = {
+                frozenset((n, m))
+                for n in sources
+                for m in sources
+                if n < m and any(frozenset((k, j)) in before for k in sources[n] for j in sources[m])
+            }
+            if more <= pairs:
+                break
+            pairs |= more
+        reached = {n: {*found} for n, found in sources.items()}
+        for found in reached.values():
+            pending = [*found]
+            for k in pending:
+                new = sources.get(k, set[int]()) - found
+                found |= new
+                pending += new
+        possible = [*self.possible]
+        for n, found in reached.items():
+            possible += [(n, x) for k, x in (*self.outer, *self.possible) if k in found and k != n]
+        inner = [(n, k) for n, found in reached.items() for k in sorted(found) if n not in self.turned]
+        twins = [pair for pair in map(_ordered, pairs) if pair not in self.same]
+        return evolve(self, inner=inner, possible=possible, twins=twins, pairs=pairs)
 
     @staticmethod
     def of(interpreter: StageInterpreter, given: Sequence[Any], left: Any) -> Sharing:
         """given: the leaves that the block got as its own; left: the tree of what it leaves.
 
-        Raises: TracerError where a block has changed an array that it was given as its own: the one outside is another.
+        Raises: TracerError where a block has changed an array that it was given as its own, and the next one of the
+        same name may be an array that has another name, too.
         """
         entered = {id(x): n for n, x in enumerate(given) if isinstance(x, Cell)}
         leaves = flatten(left)[0]
-        found = Sharing(turned=turned(given, leaves))
-        if any(isinstance(x, Cell) and x.version and n not in found.turned for n, x in enumerate(given)):
-            raise TracerError("an array is changed in place whose name is also bound anew", location=user_location())
+        found = Sharing(turned=turned(given, leaves), pairs=_pairs(leaves))
+        found.anew = [n for n, x in enumerate(given) if isinstance(x, Cell) and x.version and n not in found.turned]
+        if not all(_is_of_its_own(n, leaves, interpreter, entered) for n in found.anew):
+            raise bound_anew()
         first: dict[int, tuple[int, Any]] = {}
         for n, leaf in enumerate(leaves):
             if not isinstance(leaf, Tracer) or not is_array(leaf) or n in found.turned:
@@ -145,3 +262,41 @@ class Sharing:
             else:
                 first[id(root)] = n, leaf
         return found
+
+
+def check_alone(x: Any, first: Sequence[Any], interpreter: StageInterpreter) -> None:
+    """Raises: TracerError where an array that a loop begins with, and changes, is seen by another name there."""
+    if not isinstance(x, Tracer):
+        raise TracerError("an array from outside is changed in place", location=user_location())
+    roots = [id(root_of(y)) for y in first if isinstance(y, Tracer) and is_array(y)]
+    if x.root is not None or id(x) in interpreter.captured_cells or roots.count(id(x)) > 1 or x.possible():
+        raise changed_elsewhere()
+
+
+def check_lost(first: Sequence[Any], n: int, interpreter: StageInterpreter, around: Interpreter) -> None:
+    """Raises: TracerError where an array that a loop begins with, and changes before its name has another one, is seen
+    in the loop by another name, or belongs to what is around a branch, of which the other side may be taken.
+    """
+    if not isinstance(first[n], Tracer):
+        raise TracerError("an array from outside is changed in place", location=user_location())
+    root = root_of(first[n])
+    others = [root_of(x) for m, x in enumerate(first) if m != n and isinstance(x, Tracer) and is_array(x)]
+    seen = {id(root_of(cell)) for cell, _ in interpreter.captured_cells.values()}
+    for x in perhaps_one_of(first[n]):
+        if type(x) is not Tracer or x.interpreter is not around or id(x) in seen:
+            raise changed_elsewhere()
+    if not all(surely_two(root, other) for other in others):
+        raise changed_elsewhere()
+
+
+def perhaps_one_of(x: Tracer) -> list[Any]:
+    """The arrays that an array, or what it is a part of, may be."""
+    root = root_of(x)
+    return [root, *root.possible()]
+
+
+def changed_elsewhere() -> TracerError:
+    """The error for an array that a loop changes by one name and sees by another."""
+    return TracerError(
+        "a name stands for an array that the loop changes in place under another name", location=user_location()
+    )

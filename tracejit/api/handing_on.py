@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tracejit.api.bodies import OF_ITS_OWN_LENGTH, Body, carried
-from tracejit.api.carries import Sharing, can_be_carried, is_array, is_tuple, root_of
+from tracejit.api.carries import Alternatives, Sharing, can_be_carried, is_array, is_tuple, root_of
 from tracejit.api.lengths import in_the_room, settled
 from tracejit.ir.extents import Dim
 from tracejit.primitives.creation import zeros_of
@@ -138,11 +138,12 @@ def shared_results(
     initial: Sequence[Any],
     site: Site | None = None,
     certain: bool = True,
+    lost: Collection[int] = (),
 ) -> Any:
     """Results in which arrays are one that are one in Python; where only the data tell, neither can be changed.
 
     seen: what blocks left, and what their arrays were.  initial: what a loop began with.  certain: whether one of the
-    blocks runs.
+    blocks runs.  lost: numbers of initial leaves that nobody sees any more.
     """
     leaves, tree = flatten(results)
     lefts = [flatten(left)[0] for left, _ in seen]
@@ -156,9 +157,13 @@ def shared_results(
         if outer or both_have:
             leaves[n] = sources[0]
             always.add(n)
+    alternatives = Alternatives.of(leaves, lefts) if len(seen) > 1 else None
+    for n, x in enumerate(leaves):
+        if isinstance(x, Tracer) and n not in always:
+            x.alternatives = alternatives
     pairs = [frozenset(sharing.same) for _, sharing in seen]
     for a, b in frozenset[tuple[int, int]]().union(*pairs):
-        if all((a, b) in these for these in pairs):
+        if certain and all((a, b) in these for these in pairs):  # a loop without an iteration leaves two
             leaves[b] = leaves[a]
         else:
             may_be_one(leaves[a], leaves[b], site)
@@ -169,7 +174,7 @@ def shared_results(
             if n not in always:
                 may_be_one(leaves[n], root_of(source), site)
         for n, k in sharing.inner:
-            if isinstance(initial[k], Tracer) and is_array(initial[k]):
+            if isinstance(initial[k], Tracer) and is_array(initial[k]) and k not in lost:
                 may_be_one(leaves[n], root_of(initial[k]), site)
     return unflatten(tree, leaves)
 

@@ -209,6 +209,7 @@ class LeftLengths:
     def __init__(self) -> None:
         self.lengths = Lengths()
         self.leaves: dict[Any, list[Any]] = {}  # what each side has left, by its block
+        self.kinds: dict[Any, Any] = {}  # and how: its structure, and the ranks of its arrays
         self.versions: dict[Any, int] = {}  # and what was known of lengths then
 
     def begin(self, *, anew: bool = False) -> None:
@@ -217,10 +218,14 @@ class LeftLengths:
         if anew:
             self.lengths.clear()
             self.leaves.clear()
+            self.kinds.clear()
 
     def handed(self, block: Any, left: Any) -> Any:
         """What a side hands on for what it leaves.  Raises: LengthsVary where the other one has to be traced again."""
         leaves, tree = flatten(left)
+        kind = self.kinds[block] = tree, [aval_of_argument(x).ndim for x in leaves]
+        if any(x != kind for x in self.kinds.values()):
+            return left  # which is refused, whatever their lengths
         other = next((x for b, x in self.leaves.items() if b is not block), leaves)
         self.leaves[block] = leaves
         self.lengths.learn(other, leaves, always=True)

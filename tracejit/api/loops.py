@@ -22,8 +22,19 @@ from tracejit.api import control
 from tracejit.api.absent import AbsentThere
 from tracejit.api.bodies import Again, IndexDecides, strong
 from tracejit.api.branches import traced_branch
-from tracejit.api.carries import Sharing, is_array, order_of, places_after, root_of
-from tracejit.api.conditions import both, condition, is_open, negation, site_of
+from tracejit.api.carries import (
+    Sharing,
+    bound_anew,
+    changed_elsewhere,
+    check_alone,
+    check_lost,
+    is_array,
+    order_of,
+    perhaps_one_of,
+    places_after,
+    root_of,
+)
+from tracejit.api.conditions import all_of, both, condition, is_open, negation, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,
@@ -48,13 +59,13 @@ from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
 from tracejit.tracer.absence import absence_of, perhaps, unmarked
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
-from tracejit.tracer.interpreter import current_interpreter
+from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.mixed import as_flag, is_pythons, joined, marked, may_be_mixed, without_mark
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.tracer import Tracer, lose
 
 __all__ = ["iteration", "repetition"]
 
@@ -377,6 +388,7 @@ class _Loop:
         self.state: Mapping[str, Any] = {}  # what the iteration that is traced began with
         self.lengths = Lengths()
         self.dropped: list[str] = []  # names that get a value which cannot be handed on
+        self.tested: set[int] = set()  # arrays from around that the test of the loop reads
         self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
 
     def begin(self, once: Callable[[Any], None], *, certain: bool, none: bool) -> None:
@@ -492,8 +504,8 @@ class _Loop:
         return list(found.values())
 
     def at(self, state: Any) -> _At:
-        """The variables hold in the block what is handed on."""
-        return _At(self, self._taken(state))
+        """The variables hold in the block, the test of the loop, what is handed on."""
+        return _At(self, self._taken(state), is_test=True)
 
     def begins_with(self) -> Any:
         """What the first iteration is handed."""
@@ -529,6 +541,7 @@ class _Loop:
         """
         variables, names, trace = self.variables, self.names, current_trace()
         changed: set[int] = set()  # names that hand their arrays round, and change them
+        around = current_interpreter()
 
         def new(k: Any, handed: dict[str, Any]) -> Any:
             first = flatten(self.initial)[0]
@@ -552,20 +565,7 @@ class _Loop:
                 trace.loops.dropped.update({n: (site, not_handed_on(n, x)) for n, x in dropped.items()})
             interpreter = current_interpreter()
             assert isinstance(interpreter, StageInterpreter)
-            sharing = Sharing.of(interpreter, given, left)
-            changed.clear()
-            changed.update(n for n in sharing.turned if given[n].version)
-            if any(leaf in changed for leaf, _ in self.lengths.most):
-                raise TracerError(
-                    "arrays of different lengths change places in a loop of the program, and are changed in place",
-                    location=user_location(),
-                )
-            as_given = {*interpreter.inputs}
-            written = {n for n, (_, now) in interpreter.cells.items() if now not in as_given}
-            for x in (*[root_of(x) for x in first if isinstance(x, Tracer)], *[root_of(x) for _, x in sharing.outer]):
-                if id(x) in written:
-                    raise _changed_elsewhere()
-            self._check_turned(sharing.turned, changed, interpreter)
+            sharing = self._shared(interpreter, around, given, left, changed)
             if self.turns is None and count is None and order_of(sharing.turned) > 1:
                 self.turns = self.initial[_TURNS] = np.int64(0)
                 raise _TurnsCount
@@ -587,32 +587,75 @@ class _Loop:
                 continue
             except _NumbersMix:
                 self._mix()
-        turned = self.seen[-1][1].turned
-        first = flatten(self.initial)[0]
-        shared = shared_results(self.seen[-1:], results, first, site, certain)
-        leaves, tree = flatten(shared)
-        if not certain:  # they may be what was there before
-            for n, (x, before) in enumerate(zip(leaves, first, strict=True)):
-                if n not in turned and isinstance(before, Tracer) and is_array(before) and x is not before:
-                    may_be_one(x, root_of(before), site)
-        turns = shared.get(_TURNS, 0) if count is None else count
-        self._turn(leaves, turned, changed, turns, site)
-        shared = unflatten(tree, leaves)
+        shared = self._results(results, changed, site, count, certain=certain)
         finish(variables, [], [], [*self.kept, *self.in_place])
         self.put(shared)
 
-    def _check_turned(self, turned: Mapping[int, int], changed: set[int], interpreter: StageInterpreter) -> None:
-        """Names that hand round arrays which they change: each has its own, which nobody reads by another name."""
-        if not changed:
-            return
+    def _shared(
+        self,
+        interpreter: StageInterpreter,
+        around: Interpreter,
+        given: Sequence[Any],
+        left: Mapping[str, Any],
+        changed: set[int],
+    ) -> Sharing:
+        """What the arrays are that an iteration leaves.  changed: becomes the names that hand their arrays round, and
+        change them.
+
+        Raises: TracerError where an array that is changed in place may be seen by another name.
+        """
         first = flatten(self.initial)[0]
-        arrays = [first[n] for n in turned]
-        roots = [id(root_of(x)) for x in first if isinstance(x, Tracer) and is_array(x)]
-        for x in arrays:
-            if not isinstance(x, Tracer):
-                raise TracerError("an array from outside is changed in place", location=user_location())
-            if x.root is not None or id(x) in interpreter.captured_cells or roots.count(id(x)) > 1 or x.possible():
-                raise _changed_elsewhere()
+        sharing = Sharing.of(interpreter, given, left).over_iterations(first)
+        if any(n in pair for n in sharing.anew for pair in sharing.pairs):
+            raise bound_anew()
+        changed.clear()
+        changed.update(n for n in sharing.turned if given[n].version)
+        if any(leaf in changed for leaf, _ in self.lengths.most):
+            raise TracerError(
+                "arrays of different lengths change places in a loop of the program, and are changed in place",
+                location=user_location(),
+            )
+        as_given = {*interpreter.inputs}
+        written = {n for n, (_, now) in interpreter.cells.items() if now not in as_given}
+        others = [x for _, x in (*sharing.outer, *sharing.possible)]
+        for x in (*[root_of(x) for x in first if isinstance(x, Tracer)], *map(root_of, others)):
+            if id(x) in written:
+                raise changed_elsewhere()
+        if changed and any(k in sharing.turned and n not in sharing.turned for n, k in sharing.inner):
+            raise changed_elsewhere()
+        for n in sharing.turned if changed else ():
+            check_alone(first[n], first, interpreter)
+        for n in sharing.begins_anew():
+            check_lost(first, n, interpreter, around)
+        return sharing
+
+    def _results(self, results: Any, changed: set[int], site: Site | None, turns: Any, *, certain: bool) -> Any:
+        """What the loop leaves, in which arrays are one that are one in Python.  turns: how many iterations it had.
+
+        Raises: TracerError where its test reads an array that is changed by another name.
+        """
+        sharing = self.seen[-1][1]
+        turned, lost = sharing.turned, sharing.begins_anew()
+        first = flatten(self.initial)[0]
+        away = {id(x): x for n in lost for x in perhaps_one_of(first[n])}
+        if not self.tested.isdisjoint([*map(id, [first[n] for n in turned] if changed else ()), *away]):
+            raise changed_elsewhere()
+        shared = shared_results(self.seen[-1:], results, first, site, certain, lost)
+        leaves, tree = flatten(shared)
+        if not certain:  # they may be what was there before
+            for n, (x, before) in enumerate(zip(leaves, first, strict=True)):
+                if (
+                    n not in turned
+                    and n not in lost
+                    and isinstance(before, Tracer)
+                    and is_array(before)
+                    and x is not before
+                ):
+                    may_be_one(x, root_of(before), site)
+        for x in away.values():
+            lose(x, site)
+        self._turn(leaves, turned, changed, shared.get(_TURNS, 0) if turns is None else turns, site)
+        return unflatten(tree, leaves)
 
     def _turn(
         self, leaves: list[Any], turned: Mapping[int, int], changed: set[int], turns: Any, site: Site | None
@@ -653,12 +696,6 @@ class _TurnsCount(Again):
     """Names hand their arrays round in a loop that is left early: it has to count its iterations."""
 
 
-def _changed_elsewhere() -> TracerError:
-    return TracerError(
-        "a name stands for an array that the loop changes in place under another name", location=user_location()
-    )
-
-
 _TURNS = "turns@"
 _MIXED = "mixed@"
 _LENGTHS = "lengths@"
@@ -670,6 +707,7 @@ _OWN = frozenset({_TURNS, _MIXED})
 class _At:
     loop: _Loop
     state: Any
+    is_test: bool = False
 
     def __enter__(self) -> None:
         self.loop.variables.restore()
@@ -677,6 +715,9 @@ class _At:
         self.loop.put(self.state)
 
     def __exit__(self, *_: object) -> None:
+        interpreter = current_interpreter()
+        if self.is_test and isinstance(interpreter, StageInterpreter):
+            self.loop.tested = {id(root_of(cell)) for cell, _ in interpreter.captured_cells.values()}
         self.loop.variables.restore()
 
 
@@ -723,7 +764,7 @@ def repetition(
     def run(new: Callable[[Any, Any], Any]) -> Any:
         def goes_on(state: Any) -> Any:
             with loop.at(state):
-                return test() if stop is None else both(negation(stop()), test)
+                return test() if stop is None else all_of(negation(stop()), test)
 
         return control.bounded_loop(goes_on, lambda state: new(None, state), loop.begins_with(), None, loop.changed())
 
@@ -736,5 +777,5 @@ def repetition(
         raise
     except Raises:  # its first iteration does
         variables = Variables((body, test, stop), assigned)
-        more = test() if stop is None else both(negation(stop()), test)
+        more = test() if stop is None else all_of(negation(stop()), test)
         traced_branch(more, body, lambda: None, variables, carry, augmented, (), site_of(body))

@@ -81,6 +81,8 @@ def known_to_be_outside(index: int, n: Extent) -> None:
 
 def first_failure(before: ArrayLike, found: ArrayLike) -> Result:
     """The failure noted before, or if there is none the greatest of those found."""
-    rank = len(aval(found).shape)
-    found = reduce_max(found, tuple(range(rank))) if rank else found
+    shape = aval(found).shape
+    found = reduce_max(found, tuple(range(len(shape)))) if shape else found
+    if not all(isinstance(n, int) for n in shape):  # there may be none: what that gives is no failure
+        found = u.maximum(found, np.int64(0))
     return found if before is None else u.where(u.not_equal(before, 0), before, found)

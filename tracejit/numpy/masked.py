@@ -247,7 +247,7 @@ class Selection(Tracer):
         return tuple(results) if isinstance(found, tuple) else results[0]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: ArrayLike, **kwargs: Any) -> Result:
-        if method != "__call__" or not set(kwargs) <= {"dtype", "casting"} or ufunc is np.matmul:
+        if method != "__call__" or not set(kwargs) <= {"dtype", "casting"} or ufunc.signature is not None:
             self.become(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
             return getattr(ufunc, method)(*inputs, **kwargs)
         return self.apply(lambda *args: ufunc(*args, **kwargs), *inputs)

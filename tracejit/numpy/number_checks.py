@@ -197,6 +197,4 @@ def _fail(outside: ArrayLike, number: ArrayLike, about: Any) -> None:
     """The program fails where `outside` holds, and says which number it was."""
     site = np.int64((failures_here().site(about) + 1) << INDEX_BITS)
     mark = bind(Or(), bind(And(), number, np.int64((1 << INDEX_BITS) - 1)), site)
-    found = elementwise.select(outside, mark, np.int64(0))
-    shape = getattr(found, "shape", ())
-    note_failure(reduce_max(found, tuple(range(len(shape)))) if shape else found)
+    note_failure(elementwise.select(outside, mark, np.int64(0)))

@@ -158,14 +158,16 @@ def _folded(ufunc: np.ufunc, x: ArrayLike, axes: tuple[int, ...], start: ArrayLi
     if initial is None:
         identity = ufunc.identity
         count = aval(rows).shape[0]
-        if identity is not None and is_empty(count):
-            return broadcast_to(to_dtype(identity, dtype), kept)
-        if identity is None:
+        if identity is not None:  # there may be no first element
+            initial = broadcast_to(np.asarray(identity).astype(dtype), kept)  # -1 is all bits, of unsigned ones too
+            if is_empty(count):
+                return initial
+        else:
             check_not_empty(f"{ufunc.__name__}.reduce", *[have[d] for d in axes])
             if is_empty(count):
                 raise empty_reduction(f"{ufunc.__name__}.reduce").error()
-        initial = reshape(part(rows, 0, 0, 1), kept)
-        rows = part(rows, 0, 1, count - 1)
+            initial = reshape(part(rows, 0, 0, 1), kept)
+            rows = part(rows, 0, 1, count - 1)
     masks = None if mask is None else _rows(broadcast_to(mask, have), axes)
 
     def step(total: Any, row: Any) -> tuple[Any, None]:

@@ -41,6 +41,7 @@ class Cell(Owned):
         "_value",
         "_version",
         "absence",
+        "alternatives",
         "fixed",
         "index",
         "is_array",
@@ -64,6 +65,7 @@ class Cell(Owned):
         self.index = index
         self.twins: dict[int, tuple[ref[Cell], Any]] = _NONE  # by identity: arrays that it may turn out to be
         self.location = None
+        self.alternatives: Any = None  # of what a branch gives: which of its results are certainly two arrays
         self.absence: Any = None  # when the name that has it has none, where that is known to the program alone
         self.mixed: Any = None  # of a mixed number: whether it is Python's
         self.layout: Layout = None  # of an array that is no view

@@ -38,9 +38,10 @@ from tracejit.tracer.python_operators import (
     reflected,
     unary,
 )
+from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.tables import FUNCTIONS, METHODS, PROPERTIES
 
-__all__ = ["Tracer"]
+__all__ = ["Lost", "Tracer", "lose"]
 
 _MATCHES_SEQUENCES = 1 << 5
 """The flag of a type whose objects match `case [a, b]:`."""
@@ -411,6 +412,38 @@ if np.ndarray.__flags__ & _MATCHES_SEQUENCES:  # from NumPy 2.5 on
 Tracer.__rdivmod__ = reflected("divmod")  # type: ignore[attr-defined]
 for _name in UNARY:
     setattr(Tracer, f"__{_name}__", unary(_name))
+
+
+class Lost(Tracer):
+    """An array that a loop has changed in place before it bound the array's name to another one: what it holds is not
+    kept, so nobody may look.
+    """
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> NoReturn:
+        self.check()
+
+    def check(self) -> NoReturn:
+        """Raises: UnsupportedError, or what has Python run the loop."""
+        why = (
+            "a loop changes an array in place and then binds its name to another one; the first array has another name "
+            "as well, or is an argument, and is wanted afterwards"
+        )
+        if self.location is not None:
+            as_python(self.location, why)
+        raise UnsupportedError(f"{why}; have the loop begin with a copy (x = x.copy())", location=user_location())
+
+
+def lose(x: Tracer, site: Site | None) -> None:
+    """Nobody may look at an array any more.  site: of the loop that changed it, which Python can run instead."""
+    x.location = cast("Any", site)
+    x.store(x.interpreter, None)
+    _CLASS.__set__(x, Lost)
+
+
+_CLASS: Any = vars(object)["__class__"]
 
 
 def extent_of(n: Any) -> Any:

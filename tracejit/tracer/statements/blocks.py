@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 from tracejit.support.nodes import define, field
 from tracejit.tracer.statements.generators import without_generators
 from tracejit.tracer.statements.jumps import NotRewritten, at, name, put, without_jumps
+from tracejit.tracer.statements.matches import without_matches
 from tracejit.tracer.statements.names import (
     bound,
     changed,
@@ -105,7 +106,7 @@ class _Calls(ast.NodeTransformer):
         declared: dict[str, type[ast.stmt]] = {n: type(s) for s in scopes for n in s.names}
         if has(body, ast.Global, ast.Nonlocal):
             raise NotRewritten("`global` or `nonlocal` inside of a block")
-        body = without_generators(body, self.reduction, self.call)
+        body = without_generators(without_matches(body), self.reduction, self.call)
         body = _WithoutBindingTests().visit(ast.Module(body, [])).body
         body = without_jumps(body) if body else body
         self.function = _Function(declared, holds(body) | set(declared), every[0].arg if every else None)

@@ -1,0 +1,119 @@
+"""Random loops in which arrays are changed in place and names are bound to other arrays, depending on data or not.
+
+Names begin with arrays of their own, with parts of one, with the argument itself, or with each other's; values are
+multiples of a half, so that answers are exact.
+"""
+
+from __future__ import annotations
+
+import random
+
+from tests.generators.harness import Case, Statement, source
+
+__all__ = ["rebinding"]
+
+NAMES = ("a", "b", "c")
+
+
+class Writer:
+    """Writes one function of a vector, a matrix and two numbers."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.left = 10
+        self.depth = 0
+
+    def name(self) -> str:
+        return self.random.choice(NAMES)
+
+    def place(self) -> str:
+        return self.random.choice(["0", "-1", "1", "k % 3", "i % 2"] if self.depth else ["0", "-1", "1"])
+
+    def function(self) -> list[Statement]:
+        r = self.random
+        of_its_own = ["x.copy()", "x * 2", "x[::-1].copy()", "M[0] + 1", "np.zeros_like(x)"]
+        shared = ["x", "a", "M[1]", "M2[0]", "M2[1]"]
+        body = [Statement("k = 0", fixed=True), Statement("i = 0", fixed=True), Statement("M2 = M.copy()", fixed=True)]
+        for n in NAMES:
+            first = r.choice(of_its_own if r.random() < 0.75 or n == "a" else shared)
+            body.append(Statement(f"{n} = {first}", fixed=True))
+        body += self.block(r.randint(0, 1))
+        while self.left > 0:
+            body.append(self.loop())
+            body += self.block(r.randint(0, 1))
+        wanted = r.sample([*NAMES, "k", "x", "M2"], r.randint(2, 5))
+        return [*body, Statement(f"return {', '.join(wanted)}", fixed=True)]
+
+    def block(self, count: int) -> list[Statement]:
+        return [s for _ in range(count) for s in self.statement()]
+
+    def loop(self) -> Statement:
+        r = self.random
+        self.depth += 1
+        self.left -= 1
+        kind = r.randrange(4)
+        head = [
+            f"for i in range({r.choice(['n', '9', 'len(x)', '5'])}):",
+            f"while k < {r.choice(['n', '8', '12'])}:",
+            "for i, o in enumerate(x):",
+            f"while {self.name()}.sum() < t and k < 20:",
+        ][kind]
+        body = self.block(r.randint(1, 4))
+        if self.depth < 2 and r.random() < 0.25:
+            body.insert(r.randint(0, len(body)), self.loop())
+        if head.startswith("while"):
+            last = r.random() < 0.5 and "continue" not in source(body)  # it would be endless
+            body.insert(len(body) if last else 0, Statement("k += 1", fixed=True))
+        self.depth -= 1
+        return Statement(head, body)
+
+    def statement(self) -> list[Statement]:
+        r = self.random
+        self.left -= 1
+        a, b, c = r.sample(NAMES, 3)
+        if self.depth and r.random() < 0.35:
+            test = r.choice([f"{a}.max() > t", f"{a}[0] < {b}[0]", "k % 2 == 0", f"{a}.sum() > 4", "i > 2"])
+            leaves = r.random() < 0.45
+            inner = self.block(r.randint(0 if leaves else 1, 2))
+            if leaves:
+                inner.append(Statement(r.choice(["break", "break", "continue"])))
+            made = [Statement(f"if {test}:", inner)]
+            if not leaves and r.random() < 0.3:
+                made.append(Statement("else:", self.block(r.randint(1, 2))))
+            return [s if s.line != "else:" else Statement(s.line, s.body) for s in made]
+        match r.randrange(14):
+            case 0 | 1 | 2:
+                return [Statement(f"{a}[{self.place()}] += {r.choice(['0.5', '1', '-1', f'{b}[0]'])}")]
+            case 3:
+                return [Statement(f"{a} *= 0.5"), Statement(f"{a} -= {a} % 0.5")]
+            case 4:
+                return [Statement(f"{a}[1:] = {b}[:-1]")]
+            case 5:
+                return [Statement(f"{a} %= 16")]
+            case 6:
+                return [Statement(f"{a} = np.roll({a}, 1)")]
+            case 7:
+                return [Statement(f"{a} = {b} + {r.choice(['1', c, '0.5'])}"), Statement(f"{a} %= 32")]
+            case 8:
+                return [Statement(f"{a}, {b} = {b}, {a}")]
+            case 9:
+                return [Statement(f"{a} = {b}")]
+            case 10:
+                return [Statement(f"{a} = {b}.copy()")]
+            case 11:
+                return [Statement(f"{a} = {r.choice([a, b])}[::-1]")]
+            case 12:
+                return [Statement(f"{a}, {b}, {c} = {b}, {c}, {a}")]
+            case _:
+                return [Statement("k += 1")]
+
+
+def rebinding(seed: int) -> Case:
+    """The program of this seed."""
+    body = Writer(seed).function()
+    vectors = ["np.array([0.5, 2, -1, 3])", "np.array([1, 1, 0.5, -2, 4, 0])", "np.array([3, -3.5, 1])"]
+    calls = [
+        ([vector, "np.array([x, x + 2])", str(n), str(t)], list[str]())
+        for vector, n, t in zip([*vectors, vectors[0], vectors[1]], (6, 3, 7, 0, 11), (3, 5.5, -1, 2, 100), strict=True)
+    ]
+    return Case("import numpy as np", ["x", "M", "n", "t"], body, calls)
