@@ -523,3 +523,21 @@ def test_running_products_multiply_from_the_left(dtype: type, backend: str):
             with np.errstate(all="ignore"):
                 want = function(x)
             np.testing.assert_array_equal(tj.jit(lambda x, f=function: f(x), backend=backend)(x), want)
+
+
+@pytest.mark.parametrize("text", ["np.sum(x, initial=None)", "np.prod(x, initial=None)", "x.sum(initial=None)"])
+def test_no_initial_value_at_all(text: str):
+    """NumPy's default is another one: without it a sum of nothing has none."""
+    f = eval(f"lambda x: {text}")
+    assert tj.jit(f)(np.arange(4.0)) == f(np.arange(4.0))
+    with pytest.raises(ValueError, match="no identity"):
+        tj.jit(f)(np.arange(0.0))
+    of_selected = eval(f"lambda x: {text.replace('x.', 'x[x > 9].').replace('(x,', '(x[x > 9],')}")
+    with pytest.raises(ValueError, match="no identity"):
+        tj.jit(of_selected)(np.arange(4.0))
+
+
+@pytest.mark.parametrize("n", [0, 2, 3])
+def test_the_truth_of_not_one_element(n: int):
+    with pytest.raises(ValueError, match="ambiguous"):
+        tj.jit(lambda x: bool(x))(np.zeros(n))

@@ -52,7 +52,7 @@ from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.mixed import joined, marked, without_mark
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording
-from tracejit.tracer.statements.decisions import MOST_APART
+from tracejit.tracer.statements.decisions import MOST_APART, Site
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -358,10 +358,12 @@ def bounded_loop(
     init_val: Any,
     most: Extent | None,
     cells: Sequence[Tracer] = (),
+    counted: Site | None = None,
 ) -> Any:
     """`while cond_fun(carry): carry = body_fun(carry)`, of so many iterations at most, if that is known.
 
-    cells: arrays from around that it changes, as far as that is known.
+    cells: arrays from around that it changes, as far as that is known.  counted: the `for` that it is of, if a trace
+    that starts again can count its iterations.
     """
     inits, tree = leaves_of(init_val)
     weak = [aval_of_argument(x).weak for x in inits]
@@ -405,7 +407,7 @@ def bounded_loop(
     body_jaxpr = Jaxpr(arranged(bj.inputs, nb), bj.equations, (*bj.outputs[nc:], *[bj.outputs[k] for k in kept]))
     constant = [inits[k] for k in fixed]
     results = bind(
-        While(cond_jaxpr, body_jaxpr, nk + len(fixed), nb + len(fixed), most=most),
+        While(cond_jaxpr, body_jaxpr, nk + len(fixed), nb + len(fixed), most=most, counted=counted),
         *condition.constants, *constant, *body.constants, *constant, *body.cells,
         *[inits[k] for k in kept],
     )  # fmt: skip

@@ -116,11 +116,12 @@ def iteration(
             if tail is not None:
                 steps(tail)
 
+        again = site if trace is not None and counted_items(found) is not None else None
         try:
-            _iterate(_Loop(steps.variables(), carry, augmented, written), found, whole, stop, None)
+            _count(_Loop(steps.variables(), carry, augmented, written), found, whole, stop, again)
         except Exception as error:
-            if trace is not None and counted_items(found) is not None:
-                as_python(site, _first_line(error), counted=True)
+            if again is not None:
+                as_python(again, _first_line(error), counted=True)
             raise
         return
     if not _may_run(found.count):
@@ -270,7 +271,8 @@ class _Steps:
         if self.branches > _MOST_BRANCHES:
             raise TracerError(
                 f"a loop that Python runs goes on for more than {_MOST_BRANCHES} iterations after it may have been "
-                "left on a condition which only the program knows; loop over a range or an array, or use a mask",
+                "left on a condition which only the program knows; "
+                + ("compile it (tj.jit)" if not _can_start_again() else "loop over a range or an array, or use a mask"),
                 location=user_location(),
             )
         run = functools.partial(run_by_python, block, self.assigned, *args)
@@ -282,10 +284,8 @@ class _Steps:
 def _iterate(
     loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callable[[], Any] | None, site: Site | None
 ) -> None:
-    if found.count is None:
-        _count(loop, found, body, stop)
-        return
     count = found.count
+    assert count is not None
 
     def once(k: Any) -> None:
         body(found.item(k))
@@ -319,8 +319,12 @@ def _iterate(
     loop.end(run, once, site, None)
 
 
-def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callable[[], Any] | None) -> None:
-    """A range whose bounds the program computes."""
+def _count(
+    loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callable[[], Any] | None, again: Site | None
+) -> None:
+    """A range whose bounds the program computes.  again: of a loop whose iterations can be counted all the same, where
+    that is needed.
+    """
     assert found.bounds is not None
     start, end, step = found.bounds
 
@@ -336,7 +340,7 @@ def _count(loop: _Loop, found: Items, body: Callable[[Any], None], stop: Callabl
         def advance(state: Any) -> Any:
             return state[0] + step, new(*state)
 
-        return control.bounded_loop(goes_on, advance, (start, loop.begins_with()), None, loop.changed())[1]
+        return control.bounded_loop(goes_on, advance, (start, loop.begins_with()), None, loop.changed(), again)[1]
 
     try:
         loop.begin(once, certain=False, none=True)

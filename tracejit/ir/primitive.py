@@ -69,7 +69,7 @@ class Primitive:
         return None
 
     def _key(self) -> tuple[Any, ...]:
-        return (type(self), *as_dict(self).values())
+        return (type(self), *self.parameters().values())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is type(self) and all(map(_same, self._key(), other._key())))
@@ -128,7 +128,7 @@ class Primitive:
         return None, None
 
     def parameters(self) -> dict[str, Any]:
-        """Field names and values, in order."""
+        """Field names and values, in order: all that it is compared and printed by."""
         return as_dict(self)
 
     def __str__(self) -> str:

@@ -434,7 +434,8 @@ _ELEMENTWISE: dict[Callable[..., Any], int] = {
 def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def run(s: Selection, axis: AxisLike = None, *args: ArrayLike, **kwargs: Any) -> Result:
         """Over all elements, over the selected ones, or along one of the other axes."""
-        if args or not set(kwargs) <= {"dtype", "initial", "ddof", "keepdims", "axis"} or isinstance(axis, tuple):
+        known = set(kwargs) <= {"dtype", "initial", "ddof", "keepdims", "axis"}
+        if args or not known or isinstance(axis, tuple) or kwargs.get("initial", 0) is None:
             return getattr(s.become(f"{name}() with these arguments"), name)(axis, *args, **kwargs)
         rank = aval(s.mask).ndim
         if axis is not None:

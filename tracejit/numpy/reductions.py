@@ -58,6 +58,9 @@ def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(n for d, n in enumerate(shape) if d not in axes)
 
 
+_NOTHING: Any = np._NoValue  # pyright: ignore[reportPrivateUsage]
+
+
 def _folded_axes(axis: AxisLike, rank: int) -> tuple[int, ...]:
     """As `normalize_axes`; like NumPy's ufuncs, folds take axis 0 or -1 of a number, which has none."""
     return () if rank == 0 and not isinstance(axis, (tuple, list)) and axis in (0, -1) else normalize_axes(axis, rank)
@@ -80,12 +83,19 @@ def _reduction(
         dtype: DTypeLike = None,
         out: ArrayLike = None,
         keepdims: Any = False,
-        initial: ArrayLike = None,
+        initial: ArrayLike = _NOTHING,
         where: ArrayLike = True,
         promote_integers: bool = True,
     ) -> Result:
         x = as_array(a)
         have = aval(x)
+        if initial is None and identity is not None:  # which does not count then
+            along = [have.shape[d] for d in _folded_axes(axis, have.ndim)]
+            if builtins.any(map(is_empty, along)):
+                raise empty_reduction(name).error()
+            check_not_empty(name, *along)
+        if initial is _NOTHING:
+            initial = None
         initial = plain(initial)
         if isinstance(initial, np.generic):
             initial = initial.item()  # as checked as a number of Python's

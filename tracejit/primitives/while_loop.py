@@ -41,6 +41,7 @@ from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
 from tracejit.tracer.linearize import evaluate_jaxpr
+from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.transpose import shape_of
 
 __all__ = ["While"]
@@ -52,7 +53,8 @@ class While(Primitive):
 
     Operands: cond_consts, body_consts, carries -> carries.  cond: Jaxpr -> bool[]; body: Jaxpr -> avals of the carries.
     domain: axes one such loop per element is mapped over; mapped[k] says whether operand k has these axes in front.
-    most: how many iterations it has at most, if that is known.
+    most: how many iterations it has at most, if that is known.  counted: the `for` that it is of, which a trace that
+    starts again can make a counted loop of.
     """
 
     name = "while"
@@ -65,6 +67,10 @@ class While(Primitive):
     domain: Shape = ()
     mapped: tuple[bool, ...] = ()
     most: Extent | None = None
+    counted: Site | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        return {name: value for name, value in super().parameters().items() if name != "counted"}
 
     def _split(self, args: Sequence[ArrayLike]) -> tuple[list[Result], list[Result], list[Result]]:
         a, b = self.cond_consts, self.cond_consts + self.body_consts
@@ -140,10 +146,11 @@ class While(Primitive):
                 if not self.domain:
                     return loop.jvp(primals, tangents)
                 return jvp_function(lambda *a: over_domain(loop, self.domain, mapped, a), primals, tangents)
+            why = "a loop whose number of iterations is not known while tracing has no reverse-mode derivative"
+            if self.counted is not None:
+                as_python(self.counted, why, counted=True)
             raise UnsupportedError(
-                "a loop whose number of iterations is not known while tracing has no reverse-mode derivative; use "
-                "tj.range, "
-                "tj.lax.fori_loop or tj.lax.scan with a constant count, or forward mode (tj.jvp)"
+                f"{why}; use tj.range, tj.lax.fori_loop or tj.lax.scan with a constant count, or forward mode (tj.jvp)"
             )
         _, body_consts, carries = self._split(primals)
         _, body_tangents, carry_tangents = self._split(tangents)
@@ -184,7 +191,7 @@ class While(Primitive):
         mapped = self.mapped or (False,) * len(primals)
         fixed, varies = mapped[: nk + nb], mapped[nk + nb :]
         results = over_domain(
-            While(new_cond, new_body, nk, nb + len(const_dots), most=self.most),
+            While(new_cond, new_body, nk, nb + len(const_dots), most=self.most, counted=self.counted),
             self.domain,
             [
                 *fixed,
@@ -262,6 +269,6 @@ class While(Primitive):
         ba = [aval_of_argument(x) for x in body_consts]
         ca = [aval_of_argument(x).strong() for x in carries]
         new_cond, new_body = staged_body(cond, [*ka, *ca], "while"), staged_body(body, [*ka, *ba, *ca], "while")
-        new = While(new_cond, new_body, nk, nk + nb, most=self.most)
+        new = While(new_cond, new_body, nk, nk + nb, most=self.most, counted=self.counted)
         outs = bind(new, *cond_consts, *cond_consts, *body_consts, *carries)
         return outs, [0] * len(outs)

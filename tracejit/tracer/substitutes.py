@@ -304,6 +304,8 @@ def _python_number(x: Tracer, kind: Any) -> Any:
         x = _real_part(x, f"{kind.__name__}() argument must be a real number, not complex")
     if x.shape:
         if x.size != 1:
+            if kind is bool:
+                raise ValueError("the truth value of an array of not one element is ambiguous; use any() or all()")
             raise TypeError("only arrays of one element can be converted to Python scalars")
         x = METHODS["reshape"](x, ())
     if x.aval.weak and x.dtype == dtype:
