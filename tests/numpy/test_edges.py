@@ -541,3 +541,25 @@ def test_no_initial_value_at_all(text: str):
 def test_the_truth_of_not_one_element(n: int):
     with pytest.raises(ValueError, match="ambiguous"):
         tj.jit(lambda x: bool(x))(np.zeros(n))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+@pytest.mark.parametrize("kth", [0, 5, -1])
+def test_parts_of_nothing(shape: tuple[int, ...], kth: int):
+    """NumPy looks at no places where there are no elements."""
+    x = np.zeros(shape)
+    for f in (np.partition, np.argpartition):
+        got, want = tj.jit(lambda x, f=f: f(x, kth))(x), f(x, kth)
+        assert got.shape == want.shape
+        assert got.dtype == want.dtype
+
+
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
+def test_places_in_nothing(mode: str):
+    def f(i):
+        return np.ravel_multi_index((i, i), (0, 0), mode=mode)
+
+    with pytest.raises(ValueError):  # noqa: PT011 -- NumPy's
+        f(np.array([1, 2]))
+    with pytest.raises(ValueError, match=r"no elements|invalid entry"):
+        tj.jit(f)(np.array([1, 2]))

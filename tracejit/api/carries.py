@@ -159,6 +159,8 @@ def surely_two(a: Cell, b: Cell) -> bool:
     """Whether two arrays, which are no views, are certainly not one."""
     if a is b:
         return False
+    if not a.twins and not b.twins:
+        return True
     either = {id(a), *map(id, a.possible())}
     if either.isdisjoint([id(b), *map(id, b.possible())]):
         return True

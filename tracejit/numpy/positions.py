@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent
+from tracejit.ir.extents import Dim, Extent, is_empty
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, as_shape, at_least_none, reject, same_shape, static_int
 from tracejit.numpy.number_checks import check_none
@@ -199,6 +199,8 @@ def ravel_multi_index(
     modes = list(mode) if isinstance(mode, (list, tuple)) else [mode] * len(sizes)
     xs = [_index("ravel_multi_index", x) for x in given]
     xs = broadcast(xs, [aval(x).shape for x in xs])
+    if any(map(is_empty, sizes)) and not any(map(is_empty, aval(xs[0]).shape)):
+        raise reject("np.ravel_multi_index: an axis of the shape has no elements")
     inside = [_inside(x, n, how) for x, n, how in zip(xs, sizes, modes, strict=True)]
     found: Any = np.int64(0)
     for x, n in zip(*((inside[::-1], sizes[::-1]) if fortran else (inside, sizes)), strict=True):

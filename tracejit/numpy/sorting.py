@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, has_count
+from tracejit.ir.extents import Extent, has_count, is_empty
 from tracejit.numpy.axes import axis_index, is_sequence, known, reject, static_array, unsupported
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.promotion import aval, to_dtype
@@ -112,7 +112,7 @@ def partition(
     array([1, 2, 4, 3])
     """
     x, k = _along("partition", a, axis, kind, order, _SELECTIONS)
-    if k is None:
+    if k is None or any(map(is_empty, aval(x).shape)):  # NumPy looks at no places then
         return x
     place = _checked_places("partition", kth, aval(x).shape[k])
     found = s.sort([x], k)[0]
@@ -135,6 +135,8 @@ def argpartition(
     x, k = _along("argpartition", a, axis, kind, order, _SELECTIONS)
     if k is None:
         return np.zeros(1, np.int64)
+    if any(map(is_empty, aval(x).shape)):
+        return c.iota(aval(x).shape, k, np.int64)
     place = _checked_places("argpartition", kth, aval(x).shape[k])
     found = s.sort([x, c.iota(aval(x).shape, k, np.int64)], k)[1]
     return found if place is None else _tail_changed(found, k, place, lambda t: s.sort([t], k)[0])
