@@ -1011,7 +1011,7 @@ def with_match_it(x):
             return -x
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_matchval(x):
     match x[0]:
         case 1.0:

@@ -110,7 +110,7 @@ def test_neighbouring_functions_share_a_mapping():
     settle()
     before = mapped()
     libraries = [llvm.load(SCALE.format(float(k)), quick=True) for k in range(300)]
-    assert mapped() <= before + 100  # without sharing they are 600
+    assert mapped() <= before + 200  # without sharing they are 600; others may take some meanwhile
     assert [scale(library, 1.0) for library in libraries] == list(range(300))
 
 
