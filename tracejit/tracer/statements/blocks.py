@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 from tracejit.support.nodes import define, field
 from tracejit.tracer.statements.generators import without_generators
-from tracejit.tracer.statements.jumps import NotRewritten, at, name, put, without_jumps
+from tracejit.tracer.statements.jumps import NotRewritten, OfOneFunction, at, name, put, without_jumps
 from tracejit.tracer.statements.matches import without_matches
 from tracejit.tracer.statements.names import (
     bound,
@@ -363,20 +363,7 @@ def _arguments(node: ast.Call) -> list[ast.expr]:
     return [*node.args, *[k.value for k in node.keywords]]
 
 
-class _OfOneFunction(ast.NodeTransformer):
-    """Changes statements, not functions and classes among them."""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        return node
-
-
-class _WithoutBindingTests(_OfOneFunction):
+class _WithoutBindingTests(OfOneFunction):
     """Tests that bind names (`:=`) as statements: a `while` is a loop that is left, so that the name is one of its
     body's, and operands of `and` and `or` behind the first, which may not be evaluated, are branches.
     """
@@ -426,7 +413,7 @@ def _plain(s: ast.stmt) -> ast.stmt:
     return _Unannotated().visit(s)
 
 
-class _Unannotated(_OfOneFunction):
+class _Unannotated(OfOneFunction):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if not isinstance(node.target, ast.Name):
             return node

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tracejit.tracer.statements.names import has
 
-__all__ = ["NotRewritten", "at", "name", "put", "without_jumps"]
+__all__ = ["NotRewritten", "OfOneFunction", "at", "name", "put", "without_jumps"]
 
 _JUMPS = (ast.Return, ast.Break, ast.Continue)
 _MOST_COPIES = 16
@@ -46,6 +46,19 @@ def name(text: str, context: type[ast.expr_context] = ast.Load) -> ast.Name:
 def put(where: Any, text: str, value: ast.expr) -> ast.Assign:
     """The statement `text = value`."""
     return at(where, ast.Assign([name(text, ast.Store)], value))
+
+
+class OfOneFunction(ast.NodeTransformer):
+    """Changes statements, not functions and classes among them."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
 
 
 def _any_of(where: Any, flags: set[str]) -> ast.expr:

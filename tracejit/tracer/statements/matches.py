@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.tracer.statements.jumps import at, name, put
+from tracejit.tracer.statements.jumps import OfOneFunction, at, name, put
 
 __all__ = ["without_matches"]
 
@@ -16,7 +16,7 @@ def without_matches(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return _Matches().visit(ast.Module([*body], [])).body
 
 
-class _Matches(ast.NodeTransformer):
+class _Matches(OfOneFunction):
     def visit_Match(self, node: ast.Match) -> Any:
         self.generic_visit(node)
         if not all(_is_simple(case.pattern) and _can_be_tested(case) for case in node.cases):
@@ -26,15 +26,6 @@ class _Matches(ast.NodeTransformer):
         for case in reversed(node.cases):
             rest = _branch(case, subject, rest)
         return [put(node, subject, node.subject), *rest]
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        return node
 
 
 def _is_simple(pattern: ast.pattern) -> bool:
