@@ -112,16 +112,13 @@ def bound_anew() -> TracerError:
 
 
 def _is_of_its_own(n: int, leaves: Sequence[Any], interpreter: StageInterpreter, entered: Mapping[int, int]) -> bool:
-    """Whether what a name has is an array of the block, and no part of what another name has."""
+    """Whether what a name has is an array of the block."""
     if not is_array(leaves[n]):
         return True
     if not isinstance(leaves[n], Tracer):
         return False
     root = root_of(leaves[n])
-    if any(x.interpreter is not interpreter and id(x) not in entered for x in (root, *root.possible())):
-        return False
-    others = [root_of(x) for m, x in enumerate(leaves) if m != n and isinstance(x, Tracer) and is_array(x)]
-    return all(surely_two(root, other) for other in others)
+    return all(x.interpreter is interpreter or id(x) in entered for x in (root, *root.possible()))
 
 
 @define(eq=False)
@@ -240,7 +237,7 @@ class Sharing:
         """
         entered = {id(x): n for n, x in enumerate(given) if isinstance(x, Cell)}
         leaves = flatten(left)[0]
-        found = Sharing(turned=turned(given, leaves), pairs=_pairs(leaves))
+        found = Sharing(turned=turned(given, leaves), pairs=_pairs(leaves) if given else set())
         found.anew = [n for n, x in enumerate(given) if isinstance(x, Cell) and x.version and n not in found.turned]
         if not all(_is_of_its_own(n, leaves, interpreter, entered) for n in found.anew):
             raise bound_anew()
