@@ -23,16 +23,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
-from tests.generators import expressions, families, harness, mapped, orders, programs, rebinding, sizes
+from tests.generators import expressions, families, harness, mapped, narrowing, orders, programs, rebinding, sizes
 from tests.generators.harness import Tally
 from tests.generators.thresholds import lowered
 from tracejit.backends.cpu import compiled
 from tracejit.backends.cpu.runtime import processor
 
 CHUNKS = {
+    "branching": 100,
     "expressions": 24,
     "families": 50,
+    "held": 100,
     "mapped": 25,
+    "narrowing": 100,
     "orders": 500,
     "pairs": 200,
     "programs": 200,
@@ -62,6 +65,10 @@ def _pairs(seed: int, tally: Tally) -> None:
         tally.wrong.append(made.alone(node, what))
 
 
+def _narrowing(seed: int, tally: Tally) -> None:
+    _case(narrowing.narrowing(seed), tally)
+
+
 def _orders(seed: int, tally: Tally) -> None:
     _case(orders.order(seed), tally)
 
@@ -72,6 +79,14 @@ def _programs(seed: int, tally: Tally) -> None:
 
 def _rebinding(seed: int, tally: Tally) -> None:
     _case(rebinding.rebinding(seed), tally)
+
+
+def _branching(seed: int, tally: Tally) -> None:
+    _case(rebinding.branching(seed), tally)
+
+
+def _held(seed: int, tally: Tally) -> None:
+    _case(rebinding.held(seed), tally)
 
 
 def _case(case: harness.Case, tally: Tally) -> None:
@@ -112,8 +127,9 @@ def _mapped(seed: int, tally: Tally) -> None:
 
 
 KINDS: dict[str, Callable[[int, Tally], None]] = {
-    "expressions": _expressions, "families": _families, "mapped": _mapped, "orders": _orders, "pairs": _pairs,
-    "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
+    "branching": _branching, "expressions": _expressions, "families": _families, "held": _held,
+    "mapped": _mapped, "narrowing": _narrowing, "orders": _orders, "pairs": _pairs, "programs": _programs,
+    "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip
 
 

@@ -7,19 +7,34 @@ multiples of a half, so that answers are exact.
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Mapping
 
 from tests.generators.harness import Case, Statement, source
 
-__all__ = ["rebinding"]
+__all__ = ["branching", "held", "rebinding"]
 
 NAMES = ("a", "b", "c")
+PLACES = ("s.{0}", "s.{0}", "d['{0}']", "q[{1}]", "w.{0}", "e[0][{1}]")
+HOLDERS = """import numpy as np
+
+class S: pass
+
+class W:
+    __slots__ = ('a', 'b', 'c', 'k')
+"""
 
 
 class Writer:
-    """Writes one function of a vector, a matrix and two numbers."""
+    """Writes one function of a vector, a matrix and two numbers.
 
-    def __init__(self, seed: int) -> None:
+    everywhere: it also has branches outside of loops, and returns from within.
+    """
+
+    def __init__(self, seed: int, *, everywhere: bool = False) -> None:
         self.random = random.Random(seed)
+        self.everywhere = everywhere
+        self.wanted = self.random.sample([*NAMES, "x", "M2"], 3) if everywhere else []
         self.left = 10
         self.depth = 0
 
@@ -41,7 +56,7 @@ class Writer:
         while self.left > 0:
             body.append(self.loop())
             body += self.block(r.randint(0, 1))
-        wanted = r.sample([*NAMES, "k", "x", "M2"], r.randint(2, 5))
+        wanted = self.wanted or r.sample([*NAMES, "k", "x", "M2"], r.randint(2, 5))
         return [*body, Statement(f"return {', '.join(wanted)}", fixed=True)]
 
     def block(self, count: int) -> list[Statement]:
@@ -71,11 +86,14 @@ class Writer:
         r = self.random
         self.left -= 1
         a, b, c = r.sample(NAMES, 3)
-        if self.depth and r.random() < 0.35:
+        if (self.depth or self.everywhere) and r.random() < 0.35:
             test = r.choice([f"{a}.max() > t", f"{a}[0] < {b}[0]", "k % 2 == 0", f"{a}.sum() > 4", "i > 2"])
-            leaves = r.random() < 0.45
+            leaves = self.depth > 0 and r.random() < 0.45
             inner = self.block(r.randint(0 if leaves else 1, 2))
-            if leaves:
+            if self.everywhere and r.random() < 0.12:
+                leaves = True
+                inner.append(Statement(f"return {', '.join(self.wanted)}"))
+            elif leaves:
                 inner.append(Statement(r.choice(["break", "break", "continue"])))
             made = [Statement(f"if {test}:", inner)]
             if not leaves and r.random() < 0.3:
@@ -108,12 +126,47 @@ class Writer:
                 return [Statement("k += 1")]
 
 
-def rebinding(seed: int) -> Case:
+def branching(seed: int) -> Case:
+    """The program of this seed, which branches and returns anywhere."""
+    return rebinding(seed, everywhere=True)
+
+
+def rebinding(seed: int, *, everywhere: bool = False) -> Case:
     """The program of this seed."""
-    body = Writer(seed).function()
+    body = Writer(seed, everywhere=everywhere).function()
     vectors = ["np.array([0.5, 2, -1, 3])", "np.array([1, 1, 0.5, -2, 4, 0])", "np.array([3, -3.5, 1])"]
     calls = [
         ([vector, "np.array([x, x + 2])", str(n), str(t)], list[str]())
         for vector, n, t in zip([*vectors, vectors[0], vectors[1]], (6, 3, 7, 0, 11), (3, 5.5, -1, 2, 100), strict=True)
     ]
     return Case("import numpy as np", ["x", "M", "n", "t"], body, calls)
+
+
+def held(seed: int) -> Case:
+    """The program of this seed with some of its variables in objects: attributes, items of lists, values of dicts, and
+    variables that a function within it binds.
+    """
+    made = rebinding(seed, everywhere=seed % 2 > 0)
+    r = random.Random(seed)
+    places = {n: r.choice(PLACES).format(n, m) for m, n in enumerate((*NAMES, "k")) if r.random() < 0.6}
+    makes = ["s = S()", "w = W()", "d = {n: None for n in 'abck'}", "q = [None] * 4", "e = [[None] * 4]"]
+    body = [Statement(line, fixed=True) for line in makes]
+    if "k" not in places:
+        bump = [Statement("nonlocal k"), Statement("k += 1")]
+        body += [Statement("k = 0", fixed=True), Statement("def bump():", bump, fixed=True)]
+    if r.random() < 0.3:  # another way to the same
+        body.append(Statement("s, d, q = (z := (s, d, q))", fixed=True))
+    return Case(HOLDERS, made.parameters, [*body, *_in_places(made.body, places)], made.calls)
+
+
+def _in_places(statements: list[Statement], places: Mapping[str, str]) -> list[Statement]:
+    return [
+        Statement(_placed(s.line, places), _in_places(s.body, places) if s.body else s.body, fixed=s.fixed)
+        for s in statements
+    ]
+
+
+def _placed(line: str, places: Mapping[str, str]) -> str:
+    if line == "k += 1" and "k" not in places:
+        return "bump()"
+    return re.sub(r"\b[abck]\b", lambda found: places.get(found[0], found[0]), line)

@@ -27,6 +27,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.python_state import PythonState
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.redirect import prepared
+from tracejit.tracer.slots import HeldChanges
 from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.tracer import Tracer
 
@@ -206,6 +207,10 @@ class Body:
                 )
             except Again:  # it begins with what it has left
                 held.check(*_NOT_TWICE)
+                raise
+            except HeldChanges as error:  # of a body within this one, which no statement hands on
+                held.check(*_NOT_TWICE)
+                error.slots = ()
                 raise
             # of each: two may cancel out
             held.check(*_NOT_TWICE)

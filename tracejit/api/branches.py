@@ -16,11 +16,13 @@ from tracejit.api.handing_on import (
     check_kept,
     extents_as_numbers,
     finish,
+    holding,
     number_of,
     probed,
     run_by_python,
     shared_results,
     stays,
+    taken_on,
 )
 from tracejit.api.lengths import LeftLengths, LengthsVary, settled
 from tracejit.api.raising import Raises, raise_where, run_block
@@ -28,6 +30,7 @@ from tracejit.support.errors import TracejitError
 from tracejit.tracer.absence import absence_of
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.recorder import StageInterpreter
+from tracejit.tracer.slots import HeldChanges
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
 
@@ -64,6 +67,23 @@ def traced_branch(
 
     A name that one side leaves without a value, or with None, and the other with one, has a value that may be absent.
     """
+
+    def run(joined: Variables) -> Any:
+        return _branch(test, then, orelse, joined, [*known, *joined.slots], augmented, sure, site)
+
+    return holding(variables, run)
+
+
+def _branch(
+    test: Any,
+    then: Callable[[], Any],
+    orelse: Callable[[], Any],
+    variables: Variables,
+    known: Sequence[str],
+    augmented: Sequence[str],
+    sure: Sequence[str],
+    site: Site,
+) -> Any:
     before = variables.before
     extents_as_numbers(variables, [n for n in known if n in variables.cells])
     for n in known:
@@ -115,6 +135,10 @@ def traced_branch(
             fails = raising.block is then
             raise_where(flag(test) if fails else np.logical_not(flag(test)), raising)
             return run_by_python(orelse if fails else then, tuple(variables.cells))
+        except HeldChanges as error:
+            if not taken_on(variables, error):
+                test.ask()
+            raise
         except TracejitError:
             test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
             raise

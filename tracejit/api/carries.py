@@ -237,7 +237,7 @@ class Sharing:
         """
         entered = {id(x): n for n, x in enumerate(given) if isinstance(x, Cell)}
         leaves = flatten(left)[0]
-        found = Sharing(turned=turned(given, leaves), pairs=_pairs(leaves) if given else set())
+        found = Sharing(turned=turned(given, leaves), pairs=_pairs(leaves))
         found.anew = [n for n, x in enumerate(given) if isinstance(x, Cell) and x.version and n not in found.turned]
         if not all(_is_of_its_own(n, leaves, interpreter, entered) for n in found.anew):
             raise bound_anew()
@@ -260,6 +260,8 @@ class Sharing:
                 (found.same if object_ is leaf else found.twins).append((other, n))
             else:
                 first[id(root)] = n, leaf
+        known = {*found.same, *found.twins}
+        found.twins += [pair for pair in sorted(map(_ordered, found.pairs)) if pair not in known]
         return found
 
 

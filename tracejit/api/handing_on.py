@@ -16,10 +16,13 @@ from tracejit.support.source import frames_of, user_location
 from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.absence import Absence, absence_of
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.current import current_trace
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.python_state import reachable
+from tracejit.tracer.slots import HeldChanges, Slot
 from tracejit.tracer.statements.decisions import Site
-from tracejit.tracer.statements.variables import UNBOUND, Variables
-from tracejit.tracer.tracer import Tracer
+from tracejit.tracer.statements.variables import UNBOUND, Variables, codes_within
+from tracejit.tracer.tracer import Lost, Tracer
 
 __all__ = [
     "Like",
@@ -27,6 +30,7 @@ __all__ = [
     "check_kept",
     "extents_as_numbers",
     "finish",
+    "holding",
     "may_be_one",
     "not_handed_on",
     "number_of",
@@ -34,7 +38,55 @@ __all__ = [
     "run_by_python",
     "shared_results",
     "stays",
+    "taken_on",
 ]
+
+
+def holding(variables: Variables, run: Callable[[Variables], Any]) -> Any:
+    """What `run` gives for the variables of a statement, joined by the places of objects that its blocks bind anew:
+    these are found by tracing it, and it is traced again.
+    """
+    joined = variables.joined_by(_remembered(variables))
+    while True:
+        try:
+            return run(joined)
+        except HeldChanges as error:
+            new = taken_on(joined, error)
+            if not new:
+                raise
+            for slot, before in new:
+                slot.cell_contents = before
+            joined = variables.joined_by([*joined.slots.values(), *[slot for slot, _ in new]])
+            if (trace := current_trace()) is not None:
+                trace.loops.slots += [(trace.root, variables.codes[0], slot) for slot, _ in new]
+
+
+def _remembered(variables: Variables) -> list[Slot]:
+    """Places that statements within the blocks have bound anew before, as a loop's do that Python began to run."""
+    trace = current_trace()
+    if trace is None or not trace.loops.slots:
+        return []
+    codes, root = {code for block in variables.codes for code in codes_within(block)}, trace.root
+    known = {slot.identity: slot for other, code, slot in trace.loops.slots if other is root and code in codes}
+    there = {id(x) for x in reachable([b for b in variables.blocks if b is not None])} if known else set[int]()
+    return [slot for slot in known.values() if id(slot.holder) in there and _holds_what_lasts(slot)]
+
+
+def _holds_what_lasts(slot: Slot) -> bool:
+    """Whether a place has what a statement can hand on."""
+    try:
+        value = slot.cell_contents
+    except ValueError:
+        return False
+    alive = all(x.interpreter.alive for x in flatten(value)[0] if isinstance(x, Tracer))
+    return alive and type(value) is not Lost and can_be_carried(value)
+
+
+def taken_on(variables: Variables, error: HeldChanges) -> list[tuple[Slot, Any]]:
+    """The places that a statement can hand on as well, with what they held; nothing if these are not all."""
+    known = {slot.identity for slot in variables.slots.values()}
+    new = [(slot, before) for slot, before in error.slots if slot.identity not in known]
+    return new if all(before is None or can_be_carried(before) for _, before in new) else []
 
 
 def probed(
@@ -127,7 +179,8 @@ def finish(variables: Variables, names: Sequence[str], values: Sequence[Any], ke
     nobody reads any more have none.
     """
     for name in variables.cells:
-        variables[name] = variables.before[name] if name in kept else UNBOUND
+        if name not in variables.slots:
+            variables[name] = variables.before[name] if name in kept else UNBOUND
     for name, value in zip(names, values, strict=True):
         variables[name] = value
 

@@ -40,6 +40,7 @@ from tracejit.api.handing_on import (
     check_kept,
     extents_as_numbers,
     finish,
+    holding,
     may_be_one,
     not_handed_on,
     number_of,
@@ -117,8 +118,12 @@ def iteration(
                 steps(tail)
 
         again = site if trace is not None and counted_items(found) is not None else None
+
+        def traced(variables: Variables) -> None:
+            _count(_Loop(variables, carry, augmented, written), found, whole, stop, again)
+
         try:
-            _count(_Loop(steps.variables(), carry, augmented, written), found, whole, stop, again)
+            holding(steps.variables(), traced)
         except Exception as error:
             if again is not None:
                 as_python(again, _first_line(error), counted=True)
@@ -244,17 +249,21 @@ class _Steps:
             whole = turned_round
         following = Items(count - done - last, lambda k: item(k + done), asked=found.asked)
         if not same_extent(count - done, last):
-            loop = _Loop(self.variables(), carry if tail is None else self.carry, self.augmented_names, self.written)
-            try:
-                _iterate(loop, following, whole, stop, site)
-            except control.Short:
-                trace = current_trace()
-                assert trace is not None
-                assert site is not None
-                trace.loops.short.add((site, operator.index(count)))
-                loop.variables.restore()
-                for x in following:
-                    self(whole, x)
+
+            def traced(variables: Variables) -> None:
+                loop = _Loop(variables, carry if tail is None else self.carry, self.augmented_names, self.written)
+                try:
+                    _iterate(loop, following, whole, stop, site)
+                except control.Short:
+                    trace = current_trace()
+                    assert trace is not None
+                    assert site is not None
+                    trace.loops.short.add((site, operator.index(count)))
+                    variables.restore()
+                    for x in following:
+                        self(whole, x)
+
+            holding(self.variables(), traced)
         if tail is not None:
             self(tail)
         for k in builtins.range(last):
@@ -369,7 +378,7 @@ class _Loop:
         self.variables = variables
         self.written = written
         before = variables.before
-        carried = [n for n in carry if n in variables.cells]
+        carried = [n for n in (*carry, *variables.slots) if n in variables.cells]
         extents_as_numbers(variables, carried)
         for n in carried:
             settled(before[n])
@@ -760,21 +769,26 @@ def repetition(
         if not more:
             return
         run_by_python(body, assigned)
-    loop = _Loop(Variables((body, test, stop), assigned), carry, augmented, written)
 
-    def once(_: Any) -> None:
-        run_block(body, tuple(loop.variables.cells))
+    def traced(variables: Variables) -> None:
+        loop = _Loop(variables, carry, augmented, written)
 
-    def run(new: Callable[[Any, Any], Any]) -> Any:
-        def goes_on(state: Any) -> Any:
-            with loop.at(state):
-                return test() if stop is None else all_of(negation(stop()), test)
+        def once(_: Any) -> None:
+            run_block(body, tuple(variables.cells))
 
-        return control.bounded_loop(goes_on, lambda state: new(None, state), loop.begins_with(), None, loop.changed())
+        def run(new: Callable[[Any, Any], Any]) -> Any:
+            def goes_on(state: Any) -> Any:
+                with loop.at(state):
+                    return test() if stop is None else all_of(negation(stop()), test)
 
-    try:
+            first = loop.begins_with()
+            return control.bounded_loop(goes_on, lambda state: new(None, state), first, None, loop.changed())
+
         loop.begin(once, certain=False, none=True)
         loop.end(run, once, None, None)
+
+    try:
+        holding(Variables((body, test, stop), assigned), traced)
     except Exception as error:
         if is_long:
             as_python(site, _first_line(error))

@@ -34,12 +34,14 @@ from tracejit.tracer.contents import contents, family, is_keyed, may_be_counted,
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn, default_of, held_by_class
+from tracejit.tracer.slots import HeldChanges, Slot
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["PythonState"]
+__all__ = ["PythonState", "reachable"]
 
 MOST_OBJECTS = 65536  # that are looked at; more are taken as they are
 _FEW_BYTES = 64
+_MOST_SLOTS = 256  # that a statement hands on
 
 _NUMBERS = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice})
 _STATES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
@@ -62,7 +64,7 @@ class PythonState:
         trace = current_trace()
         self._changes = None if trace is None else trace.changes
         self._outside = None if self._changes is None else self._changes.mark()
-        for item in _reachable(roots):
+        for item in reachable(roots):
             self._held += [(item, holder, items) for holder, items in _holdings(item) if holder is not _through]
 
     def filled(self) -> Iterator[Tracer]:
@@ -74,7 +76,7 @@ class PythonState:
             if isinstance(before, dict):
                 now = next((items for again, items in _holdings(item) if again is holder), {})
                 added += [value for key, value in now.items() if key not in before] if isinstance(now, dict) else ()
-        return (x for x in _reachable(added) if isinstance(x, Tracer))
+        return (x for x in reachable(added) if isinstance(x, Tracer))
 
     def _added(self, item: Any, holder: _Holder, before: Any) -> str | None:
         """The first new name or key of an object which the function has made, in words."""
@@ -88,7 +90,7 @@ class PythonState:
         return f"{new!r:.40}, which is new, of {where} {type(item).__name__}"
 
     def check(self, what: str, instead: str) -> None:
-        """Raises TracerError if anything has changed."""
+        """Raises: TracerError if anything has changed; HeldChanges if it is such as a statement can hand on."""
         changed = next(
             (said for item, holder, before in self._held if (said := holder(item, before)) is not None), None
         )
@@ -97,14 +99,34 @@ class PythonState:
         if changed is None and self._changes is not None and self._outside is not None:
             changed = self._changes.changed_since(self._outside)
         if changed is not None:
-            raise TracerError(
+            text = (
                 f"{what} changes {changed}, which would happen once, while the body is traced, and not in every "
-                f"iteration; {instead}",
-                location=user_location(),
+                f"iteration; {instead}"
             )
+            slots = self._slots()
+            raise HeldChanges(text, slots) if slots else TracerError(text, location=user_location())
+
+    def _slots(self) -> list[tuple[Slot, Any]]:
+        """All that has changed, and what it was; nothing where that is more than other values at places which objects
+        of the function had before.
+        """
+        changes, outside = self._changes, self._outside
+        if changes is None or outside is None or changes.changed_since(outside) is not None:
+            return []
+        found: list[tuple[Slot, Any]] = []
+        for item, holder, before in self._held:
+            if not self._certain and self._added(item, holder, before) is not None:
+                return []
+            if holder(item, before) is None:
+                continue
+            slots = _slots_of(item, holder, before) if _is_made_here(item) else None
+            if slots is None:
+                return []
+            found += slots
+        return found if len(found) <= _MOST_SLOTS else []
 
 
-def _reachable(roots: Iterable[Any]) -> Iterator[Any]:
+def reachable(roots: Iterable[Any]) -> Iterator[Any]:
     """The objects that can be reached from some, each once, arrays too; not numbers."""
     seen: dict[int, Any] = {}
     pending = list(roots)
@@ -311,6 +333,34 @@ def _is_cached_property(item: Any, name: str) -> bool:
 def _was_inherited(item: Any, name: str, value: Any) -> bool:
     default = default_of(type(item), name)
     return default is not MISSING and not same(default, value)
+
+
+def _slots_of(item: Any, holder: _Holder, before: Any) -> list[tuple[Slot, Any]] | None:
+    """The places of an object that have another value, with what they had; None if other things have changed."""
+    values: dict[Any, Any]
+    now: dict[Any, Any]
+    if holder is _changed_cell:
+        return [(Slot(item, "variable", None), before[0])] if _cell(item) else None
+    if holder is _changed_sequence and isinstance(item, list):
+        part, values, now = "item", dict(enumerate(before)), dict(enumerate(contents(item)))
+        if len(values) != len(now):
+            return None
+    elif holder is _changed_mapping:
+        part, values, now = "value", before, _mapping(item)
+        if [*now][: len(values)] != [*values] or (len(now) > len(values) and isinstance(item, (defaultdict, Counter))):
+            return None
+    elif holder is _changed_attributes:
+        namespace = namespace_of(item)
+        part, values, now = "attribute", before, _attributes(item) if namespace is None else namespace
+        new = [name for name in now if name not in values and not _is_cached_property(item, name)]
+        if not values.keys() <= now.keys() or any(_was_inherited(item, name, now[name]) for name in new):
+            return None
+    else:
+        return None
+    if any(may_be_counted(now[key]) for key in now if key not in values):
+        return None
+    changed = [key for key, value in values.items() if not _is_over(value) and not same(value, now[key])]
+    return [(Slot(item, part, key), values[key]) for key in changed]
 
 
 def _changed_class(item: type, before: dict[str, Any]) -> str | None:

@@ -12,6 +12,7 @@ from typing import NoReturn
 from tracejit.support.errors import Restart
 from tracejit.support.nodes import define, field, frozen
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
+from tracejit.tracer.slots import Slot
 
 __all__ = ["MOST_APART", "AsPython", "Decisions", "Site", "as_python"]
 
@@ -84,6 +85,9 @@ class Decisions:
     short: set[tuple[Site, int]] = field(factory=set[tuple[Site, int]])
     # names that a loop has bound to what cannot be handed on, and so have no value after it: the loop, and why
     dropped: dict[str, tuple[Site, str]] = field(factory=dict[str, "tuple[Site, str]"])
+
+    # places of objects that statements have bound anew: while what was recorded, in which code
+    slots: list[tuple[Interpreter, CodeType, Slot]] = field(factory=list["tuple[Interpreter, CodeType, Slot]"])
 
     def leave(self, restart: AsPython) -> None:
         """What to do with a loop or branch that could be none of the program: some iterations may have been the reason,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CellType, CodeType
 from typing import Any
 
-__all__ = ["ITEM", "RETURNED", "UNBOUND", "Variables", "is_flag"]
+from tracejit.tracer.slots import Slot
+
+__all__ = ["ITEM", "RETURNED", "UNBOUND", "Variables", "codes_within", "is_flag"]
 
 ITEM = "item@"
 """The parameter of the block of a `for`."""
@@ -32,22 +34,37 @@ UNBOUND: Any = _Unbound()
 """The value of a variable that has none."""
 
 
-def _catches(code: CodeType) -> bool:
-    return bool(code.co_exceptiontable) or any(_catches(c) for c in code.co_consts if isinstance(c, CodeType))
+def codes_within(code: CodeType) -> Iterator[CodeType]:
+    """A code and those of the functions in it."""
+    yield code
+    for c in code.co_consts:
+        if isinstance(c, CodeType):
+            yield from codes_within(c)
 
 
 class Variables:
-    """Those of some blocks that have one of `names`, and what they were before."""
+    """Those of some blocks that have one of `names`, and what they were before.
 
-    def __init__(self, blocks: Iterable[Callable[..., Any] | None], names: Sequence[str]) -> None:
-        self.cells: dict[str, CellType] = {}
+    slots: places of objects that the blocks bind anew, too, by what errors call them.
+    """
+
+    def __init__(
+        self, blocks: Iterable[Callable[..., Any] | None], names: Sequence[str], slots: Sequence[Slot] = ()
+    ) -> None:
+        self.blocks, self.names = tuple(blocks), names
+        self.slots: dict[str, Slot] = {}
+        self.cells: dict[str, CellType | Slot] = {}
         self.seen: dict[str, CellType] = {}  # also what blocks only read
         self.codes: list[CodeType] = []
-        for block in blocks:
+        for block in self.blocks:
             if block is not None:
                 self.codes.append(block.__code__)
                 self.seen.update(zip(block.__code__.co_freevars, block.__closure__ or (), strict=True))
         self.cells.update({name: cell for name, cell in self.seen.items() if name in names})
+        for slot in slots:
+            same = sum(slot.name == other.name for other in self.slots.values())
+            self.slots[slot.name + f" ({same + 1})" * bool(same)] = slot
+        self.cells.update(self.slots)
         self.before: dict[str, Any] = {name: self[name] for name in self.cells}
 
     def __getitem__(self, name: str) -> Any:
@@ -57,10 +74,11 @@ class Variables:
             return UNBOUND
 
     def __setitem__(self, name: str, value: Any) -> None:
+        cell = self.cells[name]
         if value is not UNBOUND:
-            self.cells[name].cell_contents = value
-        elif self[name] is not UNBOUND:
-            del self.cells[name].cell_contents
+            cell.cell_contents = value
+        elif isinstance(cell, CellType) and self[name] is not UNBOUND:
+            del cell.cell_contents
 
     def read(self, name: str) -> Any:
         """What a variable of the blocks is now; UNBOUND also of one that they do not have."""
@@ -71,7 +89,11 @@ class Variables:
 
     def may_be_caught_unbound(self) -> bool:
         """Whether the blocks could go on after they read a variable without a value: they catch errors."""
-        return any(map(_catches, self.codes))
+        return any(c.co_exceptiontable for code in self.codes for c in codes_within(code))
+
+    def joined_by(self, slots: Sequence[Slot]) -> Variables:
+        """The variables as they are now, with these places of objects."""
+        return Variables(self.blocks, self.names, slots)
 
     def restore(self) -> None:
         """Everything is as it was before."""

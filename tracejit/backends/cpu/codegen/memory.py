@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tracejit.backends.cpu.codegen.arithmetic import index_op
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
 from tracejit.backends.cpu.codegen.polls import leave_without_memory
+from tracejit.backends.cpu.runtime.processor import features, is_x86
 from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.backends.llvm_like import llvm_type
 from tracejit.backends.words import Key, Word, copies, is_literal, literal_of, project, union
@@ -374,9 +375,28 @@ def _store_vector(
         register = e.line(f"freeze <{n} x {memory}> {register}")
         e.put(f"store <{n} x {memory}> {register}, ptr {first}, align {size}")
         return
+    if memory in ("i8", "i16", "i32") and is_x86() and "avx512f" in features():
+        mask = _unforeseen(e, mask)
     symbol = f"@llvm.masked.store.v{n}{_suffix(memory)}.p0"
     e.declare(symbol, f"declare void {symbol}(<{n} x {memory}>, ptr, i32, <{n} x i1>)")
     e.put(f"call void {symbol}(<{n} x {memory}> {register}, ptr {first}, i32 {size}, <{n} x i1> {mask})")
+
+
+def _unforeseen(e: FunctionEmitter, mask: str) -> str:
+    """The mask, as LLVM cannot compute it.
+
+    Where it finds that a single lane is stored, LLVM 22 makes that a store of the lane, and forgets that it is stored
+    in fewer bits than it has if it is the result of a conversion: the store goes over what is behind it.
+    """
+    n = e.width
+    bits = max(n, 8)
+    word = e.line(f"bitcast <{n} x i1> {mask} to i{n}")
+    if bits > n:
+        word = e.line(f"zext i{n} {word} to i{bits}")
+    hidden = e.line(f'call i{bits} asm "", "=r,0"(i{bits} {word})')
+    if bits > n:
+        hidden = e.line(f"trunc i{bits} {hidden} to i{n}")
+    return e.line(f"bitcast i{n} {hidden} to <{n} x i1>")
 
 
 def _suffix(memory: str) -> str:
