@@ -155,3 +155,11 @@ def test_the_derivative_of_a_long_convolution():
     slope = tj.jit(tj.grad(lambda x, k: np.sum(np.convolve(x, k) * weights), argnums=(0, 1)))(x, k)
     np.testing.assert_allclose(slope[0], np.correlate(weights, k, "valid"), rtol=1e-12)
     np.testing.assert_allclose(slope[1], np.correlate(weights, x, "valid"), rtol=1e-12)
+
+
+def test_trapezoids_over_coordinates_of_more_axes():
+    y, x = np.array([1.0, 4, 2]), np.array([[3.0, 0, 1], [6, 0, 2]])
+    np.testing.assert_array_equal(tj.jit(np.trapezoid)(y, x), np.trapezoid(y, x))
+    steps = np.array([[[1.0], [2]]])
+    got = tj.jit(lambda y, d: np.trapezoid(y, dx=d))(np.ones((2, 3)), steps)
+    np.testing.assert_array_equal(got, np.trapezoid(np.ones((2, 3)), dx=steps))

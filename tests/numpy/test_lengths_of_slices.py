@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.numpy.cases import Cases
 
 
@@ -147,3 +148,11 @@ def test_as_many_elements_as_the_bounds_say(agree_at_sizes, f):
 @pytest.mark.parametrize("f", CASES.on_every_backend, ids=lambda f: f.__name__)
 def test_on_other_backends(agree_at_sizes, f, backend):
     agree_at_sizes(f, data, backend, sizes=(9, 9, 12, 1, 0), seeds=2)
+
+
+def test_a_number_of_numpys_that_is_taken_for_its_value():
+    f = tj.jit(lambda x, k: x[x > 0][k:])
+    with pytest.raises(TypeError):
+        f(np.ones(3), 0.5)
+    for n, k in ((1, np.int64(1)), (1, np.uint8(1)), (3, np.int64(2))):
+        np.testing.assert_array_equal(f(np.ones(n), k), np.ones(n)[k:])

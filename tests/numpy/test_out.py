@@ -373,3 +373,26 @@ with warnings.catch_warnings():
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_every_way_to_say_where_a_result_goes(text: str) -> None:
     agrees(text, M, np.full((3, 4), -9.0))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "out"),
+    [
+        ((3, 3), (3, 1), (3, 3)), ((3, 3), (3, 2), (3, 2)), ((3,), (3, 2), (2,)), ((3,), (3, 2), (5, 2)),
+        ((3,), (3, 2), (1,)), ((2, 3), (3,), (2,)), ((3, 3), (3, 2), (4, 3, 2)), ((3,), (3,), (4,)), ((3,), (3,), ()),
+    ],
+)  # fmt: skip
+def test_products_go_into_arrays_of_their_own_rows_and_columns(a: Any, b: Any, out: Any) -> None:
+    def f(x: Any, y: Any) -> Any:
+        made = np.zeros(out)
+        np.matmul(x, y, out=made)
+        return made
+
+    x, y = np.arange(1.0, 1 + np.prod(a)).reshape(a), np.arange(2.0, 2 + np.prod(b)).reshape(b)
+    try:
+        want = f(x, y)
+    except ValueError:
+        with pytest.raises(ValueError, match="out="):
+            tj.jit(f)(x, y)
+    else:
+        np.testing.assert_array_equal(tj.jit(f)(x, y), want)

@@ -232,3 +232,22 @@ def test_a_median_that_was_refused_is_still_what_try_catches():
     with pytest.raises(TracejitError):
         tj.jit(lambda x: np.quantile(x, 2.0))(np.ones(3))
     assert tj.jit(f)(np.ones(3)) == 1
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float32"])
+@pytest.mark.parametrize("name", ["nanquantile", "nanpercentile"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_selected_elements_of_which_there_are_none(name: str, dtype: str):
+    function = getattr(np, name)
+    f = tj.jit(lambda x, m: function(x[m], 0.4))
+    x = np.array([3, 1, 2, 7], dtype)
+    for m in ([True] * 4, [False] * 4, [False, True, True, False], [False] * 4):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(f(x, np.array(m)), function(x[np.array(m)], 0.4))
+
+
+def test_no_elements_and_a_method_that_gives_one_of_them():
+    f = tj.jit(lambda x, m: np.nanquantile(x[m], 0.4, method="lower"))
+    assert f(np.array([3, 1, 2]), np.array([True, False, True])) == 2
+    with pytest.raises(IndexError):
+        f(np.array([3, 1, 2]), np.zeros(3, bool))

@@ -309,3 +309,20 @@ def test_other_backends_agree(backend: str, record_backend: Callable[[str], None
     x, i = np.array([4, 7, 1, 3]), np.array([0, 2, 0, 1])
     for got, want in zip(tj.jit(f, backend=backend)(x.copy(), i), f(x.copy(), i), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+OF_LISTS: list[Callable[[Any, Any], Any]] = [
+    lambda x, y: np.logical_and.reduce([x > 1, y < 1.5, x != y]),
+    lambda x, y: np.maximum.reduce((x, y, x * y), axis=1),
+    lambda x, y: np.add.accumulate([x, y]),
+    lambda x, y: np.add.outer([x[0], 2.0], (y[0], 1)),
+    lambda x, y: np.add.reduceat([x[0], y[1], 3.0], [0, 1]),
+    lambda x, y: np.minimum.reduce([x[0], 1.0, y[1]]),
+    lambda x, y: (np.add.reduce([1, 2]), np.add.nin, np.add.__name__, x),
+]
+
+
+@pytest.mark.parametrize("f", OF_LISTS)
+def test_of_lists_of_arrays(f: Callable[[Any, Any], Any]) -> None:
+    x, y = FLOATS[0, 0], FLOATS[1, 1]
+    np.testing.assert_equal(tj.jit(f)(x, y), f(x, y))

@@ -777,7 +777,7 @@ def _limits_of_atom(atom: Any, index: Index) -> tuple[Extent, Extent]:
 
 def smaller_extent(a: Extent, b: Extent) -> Extent:
     """The lesser of two extents."""
-    if isinstance(a, int) and isinstance(b, int):
+    if not isinstance(a, Dim) and not isinstance(b, Dim):
         return min(a, b)
     if not isinstance(a, Dim):
         a, b = b, a

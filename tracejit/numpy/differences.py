@@ -224,7 +224,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: Axis
         late, early = values, values
     else:
         late, early = part(values, k, 1, n - 1), part(values, k, 0, n - 1)
-    return r.sum(u.divide(u.multiply(steps, u.add(late, early)), 2.0), axis=k)
+    return r.sum(u.divide(u.multiply(steps, u.add(late, early)), 2.0), axis=axis)  # of more axes than y, perhaps
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike = None, axis: AxisLike = -1, *, period: ArrayLike = 2 * np.pi) -> Result:

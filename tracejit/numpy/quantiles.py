@@ -273,6 +273,11 @@ def _of_part(
         found = _weighted(rows, part, _weight_rows(weights, a, axis, kept), omit)
     else:
         found = _between(rows, part, _METHODS[method], numbers, weak)
+    if omit and not floating and has_count(n):
+        if aval(found).dtype.kind == "f":
+            found = u.where(u.equal(extent_value(n, np.int64), 0), aval(found).dtype.type(np.nan), found)
+        else:  # NumPy's NaN is none of these numbers
+            check_not_empty(name, n, why=_NOTHING)
     return _with_axes(found, a, kept, lead, keepdims)
 
 

@@ -68,7 +68,21 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
                 location=user_location(),
             )
         result = FUNCTIONS[np.where](mask, result, out)
+    if ufunc.signature is not None and isinstance(out, Cell):
+        _check_core(ufunc, inputs, np.shape(result), out)
     return _write_out(out, result, casting=casting, exact=exact)
+
+
+def _check_core(ufunc: np.ufunc, inputs: Sequence[Any], shape: Sequence[Any], out: Cell) -> None:
+    """Raises: ShapeError where out= differs in the axes over which a generalised ufunc does not loop."""
+    assert ufunc.signature is not None
+    core = ufunc.signature.partition("->")[2].count(",") + ("()" not in ufunc.signature.partition("->")[2])
+    if "?" in ufunc.signature:  # a vector has one axis less
+        core -= sum(np.ndim(x) == 1 for x in inputs)
+    if core > 0 and not _fits_exactly(shape[len(shape) - core :], out.shape[max(0, out.ndim - core) :]):
+        raise ShapeError(
+            f"a result of shape {tuple(shape)} does not go into out= of shape {out.shape}", location=user_location()
+        )
 
 
 def call_function(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

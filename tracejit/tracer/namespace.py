@@ -26,7 +26,15 @@ from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING
 from tracejit.tracer.special_names import is_special
-from tracejit.tracer.substitutes import called_here, converter, reads_attribute, refuse_random, substitute_for
+from tracejit.tracer.substitutes import (
+    OF_LISTS,
+    MethodsOfUfunc,
+    called_here,
+    converter,
+    reads_attribute,
+    refuse_random,
+    substitute_for,
+)
 
 __all__ = ["Builtins", "ModuleView", "Namespace", "Substitution", "code_names", "stored_globals"]
 
@@ -96,6 +104,8 @@ class Namespace(dict[str, Any]):
             convert = converter(value)
             if convert is not None and called_here(frame):
                 return convert
+            if isinstance(value, np.ufunc) and reads_attribute(frame, *OF_LISTS):
+                return MethodsOfUfunc(value)
             if isinstance(value, type) and is_users_type(value) and reads_attribute(frame, "__dict__"):
                 return _ClassView(value)
         return value
@@ -277,8 +287,11 @@ class ModuleView(ModuleType):
             raise
         if isinstance(value, (type, np.ufunc)):
             convert = converter(value)
-            if convert is not None and called_here(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+            frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+            if convert is not None and called_here(frame):
                 return convert
+            if isinstance(value, np.ufunc) and reads_attribute(frame, *OF_LISTS):
+                return MethodsOfUfunc(value)
         if real is np.random and callable(value) and not isinstance(value, type):
             return refuse_random(f"np.random.{name}", value)
         return object.__getattribute__(self, "__substitute__")(real.__dict__, name, value)

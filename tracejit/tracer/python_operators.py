@@ -49,6 +49,16 @@ def operator(name: str) -> Callable[..., Any]:
         function = ARITHMETIC.get(name)
         if other is None and name in ("eq", "ne") and self.absence is not None and self.absence.none and self.is_scalar:
             return self.absence.flag if name == "eq" else np.logical_not(self.absence.flag)
+        absence = self.absence
+        if absence is not None and absence.none and name in ("eq", "ne") and self.is_scalar and _is_number(other):
+            self.absence = None  # for a moment: None is unlike every number
+            try:
+                found = method(self, other)
+            finally:
+                self.absence = absence
+            if name == "eq":
+                return np.logical_and(np.logical_not(absence.flag), found)
+            return np.logical_or(absence.flag, found)
         other = _plain(name, self, other)
         if function is None or modulo or _is_sequence_operation(name, self, other) or _gives_way(self, other):
             return NotImplemented
@@ -59,6 +69,13 @@ def operator(name: str) -> Callable[..., Any]:
         return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
 
     return method
+
+
+def _is_number(x: Any) -> bool:
+    """Whether something is a number, and not one that may be None."""
+    if isinstance(x, Cell):
+        return x.is_scalar and x.absence is None
+    return type(x) in _PYTHONS or isinstance(x, np.generic)
 
 
 def reflected(name: str) -> Callable[..., Any]:

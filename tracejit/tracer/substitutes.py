@@ -35,8 +35,8 @@ from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
 __all__ = [
-    "CREATION", "REDIRECTED", "Redirected", "called_here", "converter", "is_instance", "reads_attribute",
-    "redirect_members", "substitute_for", "type_of",
+    "CREATION", "OF_LISTS", "REDIRECTED", "MethodsOfUfunc", "Redirected", "called_here", "converter", "is_instance",
+    "reads_attribute", "redirect_members", "substitute_for", "type_of",
 ]  # fmt: skip
 
 CREATION = (
@@ -112,12 +112,12 @@ def called_here(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_lasti in _called_loads(frame.f_code)
 
 
-def reads_attribute(frame: FrameType | None, name: str = "") -> bool:
+def reads_attribute(frame: FrameType | None, *names: str) -> bool:
     """Whether the instruction that looks a name up does so in order to read an attribute of what it finds:
-    any, or one of that name.
+    any, or one of these names.
     """
     found = None if frame is None else _loads_of_attributes(frame.f_code).get(frame.f_lasti)
-    return found is not None and (not name or found == name)
+    return found is not None and (not names or found in names)
 
 
 @cache
@@ -217,6 +217,28 @@ def _for_nested(original: Any, function: Callable[..., Any]) -> Any:
         return function(*args, **kwargs) if isinstance(original, np.ufunc) else handed_out(function, *args, **kwargs)
 
     return functools.update_wrapper(call, original)
+
+
+OF_LISTS = "reduce", "accumulate", "reduceat", "outer"
+"""The methods of ufuncs whose operands may be lists."""
+
+
+class MethodsOfUfunc:
+    """A ufunc of which one of `OF_LISTS` is read: it takes traced arrays in lists and tuples, too."""
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self._ufunc = ufunc
+
+    def __getattr__(self, name: str) -> Any:
+        original = getattr(self._ufunc, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            as_array = REDIRECTED[id(np.array)].substitute
+            return original(
+                *[as_array(x) if isinstance(x, (list, tuple)) and _holds_tracer(x) else x for x in args], **kwargs
+            )
+
+        return functools.update_wrapper(call, original)
 
 
 def _holds_tracer(x: Any) -> bool:

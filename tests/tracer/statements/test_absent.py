@@ -202,3 +202,24 @@ def test_batches_and_derivatives(function: Callable[[Any], Any]):
         for k, e in enumerate(np.eye(6)):
             up, down = np.sum(function(x + step * e)), np.sum(function(x - step * e))
             np.testing.assert_allclose(gradient[k], (up - down) / (2 * step), rtol=1e-6, atol=1e-6)
+
+
+def test_none_is_unlike_every_number():
+    def equal(k):
+        v = None if k > 1 else k
+        return v == 1, v != 1, 1 == v, 5 if v == 0 else 6
+
+    def matched(k):
+        v = None if k > 1 else k
+        match v:
+            case 1:
+                return 10
+            case None:
+                return 20
+            case _:
+                return 30
+
+    for f in (equal, matched):
+        jitted = tj.jit(f)
+        for k in (0, 1, 2, 3):
+            np.testing.assert_array_equal(jitted(k), f(k))

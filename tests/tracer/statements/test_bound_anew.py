@@ -212,8 +212,41 @@ def may_be_another_names(x, t):
     return a, b, c, s
 
 
+def in_nested_branches(x, t):
+    a = np.ones_like(x)
+    b = x
+    if x[0] < 9:
+        a = b + 1
+        if a[0] < 100:
+            b = a
+    a[0] = 7.0
+    return a, b
+
+
+def by_breaks(x, t):
+    a = np.ones_like(x)
+    b = x
+    for i in range(30):
+        if x[0] + i > 9:
+            break
+        a = b + 1
+        if a[0] > 100:
+            break
+        b = a
+    a[0] = 7.0
+    return a, b
+
+
 @pytest.mark.parametrize(
-    "f", [the_first_has_another_name, the_argument_itself, the_test_reads_it, may_be_another_names]
+    "f",
+    [
+        in_nested_branches,
+        by_breaks,
+        the_first_has_another_name,
+        the_argument_itself,
+        the_test_reads_it,
+        may_be_another_names,
+    ],
 )
 def test_refused_with_a_line(f: Callable[..., Any]):
     with pytest.raises(TracejitError, match=r"an array|in place") as error:
