@@ -838,7 +838,7 @@ def with_matharr(x):
     return math.sin(x)
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_mathgamma(x):
     return math.gamma(x[0])
 
@@ -848,7 +848,7 @@ def with_mathfactorial(x):
     return math.factorial(3) * x
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_mathisclose(x):
     return math.isclose(x[0], 1.0)
 

@@ -40,6 +40,7 @@ from tracejit.numpy.index_syntax import Grid, Joined
 from tracejit.numpy.promotion import as_array, fitting, leaves_of, to_dtype
 from tracejit.numpy.queries import broadcast_shapes, isscalar
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
+from tracejit.tracer import math_functions
 from tracejit.tracer.calls import call_ufunc
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.substitutes import CREATION, REDIRECTED, Redirected, redirect_members, substitute_for
@@ -180,6 +181,7 @@ def fill_nested() -> None:
 
 
 def _fill() -> None:
+    math_functions.enter()
     own = _own()
     redirect_members({getattr(np, name): own[name] for name in CREATION if name in own})
     redirect_members(

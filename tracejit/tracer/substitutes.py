@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -36,7 +35,7 @@ from tracejit.tracer.transformation import Transformation
 
 __all__ = [
     "CREATION", "OF_LISTS", "REDIRECTED", "MethodsOfUfunc", "Redirected", "called_here", "converter", "is_instance",
-    "reads_attribute", "redirect_members", "substitute_for", "type_of",
+    "python_number", "reads_attribute", "real_part", "redirect_members", "substitute_for", "type_of",
 ]  # fmt: skip
 
 CREATION = (
@@ -289,7 +288,7 @@ def _conversion(kind: Any) -> Callable[..., Any]:
                 return x
             x = OPERATORS.number_of_extents(x)
         if weak:
-            return _python_number(x, kind)
+            return python_number(x, kind)
         dtype = np.dtype(kind)
         if x.mixed is not None and dtype.kind in "iu" and not np.can_cast(x.dtype, dtype):
             OPERATORS.check_number(as_pythons(x, x.mixed), dtype)
@@ -314,16 +313,16 @@ def _of_parts(real: Any = 0.0, imag: Any = 0.0) -> Any:
 
 
 def _complex_number(x: Any) -> Any:
-    return _python_number(x, complex) if isinstance(x, Tracer) else complex(x)
+    return python_number(x, complex) if isinstance(x, Tracer) else complex(x)
 
 
-def _python_number(x: Tracer, kind: Any) -> Any:
+def python_number(x: Tracer, kind: Any) -> Any:
     """float(x) and the like: of rank 0, and weakly typed as a Python number is."""
     dtype = np.dtype(kind)
     if x.absence is not None:
         x.absence.use()
     if x.dtype.kind == "c" and kind in (int, float):
-        x = _real_part(x, f"{kind.__name__}() argument must be a real number, not complex")
+        x = real_part(x, f"{kind.__name__}() argument must be a real number, not complex")
     if x.shape:
         if x.size != 1:
             if kind is bool:
@@ -338,7 +337,7 @@ def _python_number(x: Tracer, kind: Any) -> Any:
     return y.as_python_number() if isinstance(y, Tracer) else y
 
 
-def _real_part(x: Tracer, refusal: str) -> Any:
+def real_part(x: Tracer, refusal: str) -> Any:
     """What Python's conversions make of a complex number of NumPy's.  Raises: TypeError for one of Python's, and for
     arrays.
     """
@@ -357,7 +356,7 @@ def _item(x: Tracer, *place: Any) -> Any:
     elif not place and x.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
     element = OPERATORS.getitem(x, place[0] if len(place) == 1 else place) if place else x
-    return _python_number(element, _PYTHON_KIND[x.dtype.kind])
+    return python_number(element, _PYTHON_KIND[x.dtype.kind])
 
 
 _PYTHON_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
@@ -562,68 +561,6 @@ def _better(better: Any, dtype: np.dtype[Any] | None, best: Any, x: Any) -> tupl
     return wins, np.where(wins, x, best)
 
 
-def _math(original: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:
-    """A function of `math`, NumPy's for traced numbers: of float64, and with a result that is a number of Python's."""
-
-    def call(*args: Any) -> Any:
-        if any(isinstance(x, Tracer) and not x.shape for x in args):
-            if len(args) != ufunc.nin:
-                raise TypeError(f"{original.__name__} expected {ufunc.nin} arguments, got {len(args)}")
-            return _of_floats(ufunc, *args)
-        return original(*args)
-
-    return functools.update_wrapper(call, original)
-
-
-_MATH = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atan2": np.arctan2, "atanh": np.arctanh, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh,
-    "degrees": np.degrees, "exp": np.exp, "expm1": np.expm1, "fabs": np.fabs, "fmod": np.fmod, "hypot": np.hypot,
-    "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "log1p": np.log1p, "log2": np.log2,
-    "log10": np.log10, "radians": np.radians, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
-    "tanh": np.tanh, "log": np.log, "pow": np.power, "exp2": np.exp2, "cbrt": np.cbrt,
-}  # fmt: skip
-
-
-def _of_floats(ufunc: Any, *args: Any) -> Any:
-    for x in args:
-        if isinstance(x, Tracer) and x.dtype.kind == "c" and x.aval.weak:
-            raise TypeError("must be real number, not complex")
-    result = ufunc(*[_python_number(x, float) if isinstance(x, Tracer) else float(x) for x in args])
-    return result.as_python_number() if isinstance(result, Tracer) else result.item()
-
-
-def _log(x: Any, base: Any = None) -> Any:
-    if not isinstance(x, Tracer) and not isinstance(base, Tracer):
-        return math.log(x) if base is None else math.log(x, base)
-    return _of_floats(np.log, x) if base is None else _of_floats(np.log, x) / _of_floats(np.log, base)
-
-
-def _hypot(*coordinates: Any) -> Any:
-    if not any(isinstance(x, Tracer) and not x.shape for x in coordinates):
-        return math.hypot(*coordinates)
-    return functools.reduce(lambda length, x: _of_floats(np.hypot, length, x), coordinates, 0.0)
-
-
-def _floor_like(name: str, ufunc: Any) -> Callable[..., Any]:
-    def call(x: Any) -> Any:
-        if not isinstance(x, Tracer):
-            return getattr(math, name)(x)
-        if x.dtype.kind == "c":
-            if name == "trunc" or x.aval.weak:
-                raise TypeError(f"math.{name} takes a real number, not a complex one")
-            x = _real_part(x, f"math.{name} takes a real number, not a complex one")
-        return _python_number(ufunc(x), int)
-
-    return functools.update_wrapper(call, getattr(math, name))
-
-
-_LIKE_PYTHONS = {"log": _log, "hypot": _hypot}
-for _name, _ufunc in _MATH.items():
-    if hasattr(math, _name):  # exp2 and cbrt came with 3.11
-        redirect_members({getattr(math, _name): _LIKE_PYTHONS.get(_name) or _math(getattr(math, _name), _ufunc)})
-for _name, _ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
-    redirect_members({getattr(math, _name): _floor_like(_name, _ufunc)})
 _MAX, _MIN = _extremum(max, np.greater), _extremum(min, np.less)
 TELLS_MIXED.update((_MAX, _MIN))
 AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects

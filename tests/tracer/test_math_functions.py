@@ -1,0 +1,83 @@
+"""Functions of `math` on numbers that the program computes, against Python's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+FLOATS: dict[str, Callable[[Any, Any], Any]] = {
+    "erf": lambda x, y: (math.erf(x), math.erfc(x)),
+    "the normal distribution": lambda x, y: 0.5 * (1 + math.erf((x - y) / math.sqrt(2))),
+    "gamma": lambda x, y: (math.gamma(abs(x) + 0.1), math.lgamma(abs(x) + 0.1)),
+    "isclose": lambda x, y: (
+        math.isclose(x, y), math.isclose(x, y, rel_tol=0.3), math.isclose(x, y, abs_tol=1.0),
+        math.isclose(x, x + 1e-12), math.isclose(x, math.inf), math.isclose(math.inf, math.copysign(math.inf, x)),
+        math.isclose(x, math.nan),
+    ),
+    "dist": lambda x, y: (math.dist((x, y), (0.0, 1)), math.dist([x], [y])),
+    "remainder": lambda x, y: (
+        math.remainder(x, 0.5), math.remainder(x * 7, y + 9), math.remainder(x, math.inf),
+        math.remainder(3.5, x * 0 + 1),
+    ),
+    "parts": lambda x, y: (math.modf(x), math.frexp(x), math.ldexp(x, 3), math.nextafter(x, y), math.ulp(x)),
+    "in a branch": lambda x, y: 1 if math.isclose(x, y, abs_tol=2) else 2,
+}  # fmt: skip
+INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
+    "gcd": lambda m, n: (math.gcd(m, n), math.gcd(m, n, 12), math.gcd(m), math.gcd(m - m, n - n), math.gcd(-m, n)),
+    "lcm": lambda m, n: (math.lcm(m, n), math.lcm(m, 0), math.lcm(-m), math.lcm(m, n, 6)),
+    "isqrt": lambda m, n: (math.isqrt(abs(m)), math.isqrt(m * m), math.isqrt(m * m + abs(n)), math.isqrt(n * 0 + 7)),
+}
+
+
+def flat(x: Any) -> list[Any]:
+    return [y for part in x for y in flat(part)] if isinstance(x, tuple) else [x]
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_of_floats(name: str) -> None:
+    function = FLOATS[name]
+    f = tj.jit(lambda x: function(x[0], x[1]))
+    g = tj.jit(function)  # of Python's numbers
+    for x, y in ((0.7, 0.71), (-1.25, 2.0), (2.5, 3.0), (1e-3, -4.0), (0.0, 0.0), (-0.75, 0.25)):
+        want = function(x, y)
+        np.testing.assert_allclose(flat(f(np.array([x, y]))), flat(want), rtol=1e-13, atol=1e-300)
+        np.testing.assert_allclose(flat(g(x, y)), flat(want), rtol=1e-13, atol=1e-300)
+    assert type(f(np.array([0.5, 1.5]))) is type(function(0.5, 1.5))
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_of_integers(name: str) -> None:
+    function = INTEGERS[name]
+    f = tj.jit(lambda x: function(x[0], x[1]))
+    for m, n in ((12, 18), (-35, 14), (0, 5), (7, 0), (2**31 - 1, 4), (1, 1), (3037000499, 1)):
+        assert f(np.array([m, n])) == function(m, n)
+
+
+def test_arrays_of_coordinates() -> None:
+    x = np.array([1.0, 2.5, -3.0])
+    np.testing.assert_allclose(tj.jit(lambda x: math.dist(x, x[::-1] + 1))(x), math.dist(x, x[::-1] + 1))
+    assert tj.jit(lambda x: math.dist(x[:2], [x[2], 0.0]))(x) == pytest.approx(math.dist(x[:2], [x[2], 0.0]))
+
+
+def test_what_python_refuses() -> None:
+    with pytest.raises(TypeError, match="interpreted as an integer"):
+        tj.jit(lambda x: math.gcd(x[0], 2))(np.array([1.5]))
+    with pytest.raises(ValueError, match="nonnegative"):
+        tj.jit(lambda x: math.isqrt(x[0]))(np.array([-4]))
+    with pytest.raises(ValueError, match="same number of dimensions"):
+        tj.jit(lambda x: math.dist((x[0],), (x[0], 1.0)))(np.ones(1))
+
+
+def test_derivatives() -> None:
+    def price(s: Any) -> Any:
+        d = (math.log(s / 95.0) + 0.02) / 0.2
+        return s * 0.5 * (1 + math.erf(d / math.sqrt(2.0)))
+
+    step = 1e-5
+    assert tj.jit(tj.grad(price))(100.0) == pytest.approx((price(100 + step) - price(100 - step)) / (2 * step))

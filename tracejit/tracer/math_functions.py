@@ -1,0 +1,204 @@
+"""Functions of `math` on traced numbers: NumPy's and SciPy's of float64, with results that are numbers of Python's.
+
+Where `math` raises ValueError or OverflowError for what a function has no value of, these give NumPy's NaN or infinity.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.tracer.calls import handed_out
+from tracejit.tracer.failures import Raised
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.substitutes import python_number, real_part, redirect_members
+from tracejit.tracer.tables import UFUNCS, fill_late
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["enter"]
+
+
+def _traced(*args: Any) -> bool:
+    """Whether one of some arguments is a number that the program computes."""
+    return any(isinstance(x, Tracer) and not x.shape for x in args)
+
+
+def _math(original: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:
+    """A function of `math`, NumPy's for traced numbers: of float64, and with a result that is a number of Python's."""
+
+    def call(*args: Any) -> Any:
+        if any(isinstance(x, Tracer) and not x.shape for x in args):
+            if len(args) != ufunc.nin:
+                raise TypeError(f"{original.__name__} expected {ufunc.nin} arguments, got {len(args)}")
+            return _of_floats(ufunc, *args)
+        return original(*args)
+
+    return functools.update_wrapper(call, original)
+
+
+_MATH = {
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
+    "atan2": np.arctan2, "atanh": np.arctanh, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh,
+    "degrees": np.degrees, "exp": np.exp, "expm1": np.expm1, "fabs": np.fabs, "fmod": np.fmod, "hypot": np.hypot,
+    "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "log1p": np.log1p, "log2": np.log2,
+    "log10": np.log10, "radians": np.radians, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
+    "tanh": np.tanh, "log": np.log, "pow": np.power, "exp2": np.exp2, "cbrt": np.cbrt, "nextafter": np.nextafter,
+}  # fmt: skip
+
+
+def _of_floats(ufunc: Any, *args: Any) -> Any:
+    for x in args:
+        if isinstance(x, Tracer) and x.dtype.kind == "c" and x.aval.weak:
+            raise TypeError("must be real number, not complex")
+    result = ufunc(*[python_number(x, float) if isinstance(x, Tracer) else float(x) for x in args])
+    return result.as_python_number() if isinstance(result, Tracer) else result.item()
+
+
+def _log(x: Any, base: Any = None) -> Any:
+    if not isinstance(x, Tracer) and not isinstance(base, Tracer):
+        return math.log(x) if base is None else math.log(x, base)
+    return _of_floats(np.log, x) if base is None else _of_floats(np.log, x) / _of_floats(np.log, base)
+
+
+def _hypot(*coordinates: Any) -> Any:
+    if not any(isinstance(x, Tracer) and not x.shape for x in coordinates):
+        return math.hypot(*coordinates)
+    return functools.reduce(lambda length, x: _of_floats(np.hypot, length, x), coordinates, 0.0)
+
+
+def _floor_like(name: str, ufunc: Any) -> Callable[..., Any]:
+    def call(x: Any) -> Any:
+        if not isinstance(x, Tracer):
+            return getattr(math, name)(x)
+        if x.dtype.kind == "c":
+            if name == "trunc" or x.aval.weak:
+                raise TypeError(f"math.{name} takes a real number, not a complex one")
+            x = real_part(x, f"math.{name} takes a real number, not a complex one")
+        return python_number(ufunc(x), int)
+
+    return functools.update_wrapper(call, getattr(math, name))
+
+
+def _special(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function of `math` that `scipy.special` has as well."""
+
+    def call(x: Any) -> Any:
+        if not _traced(x):
+            return original(x)
+        fill_late("scipy.special")
+        return _of_floats(lambda y: handed_out(UFUNCS[f"scipy.special.{name}"], y), x)
+
+    return functools.update_wrapper(call, original)
+
+
+def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
+    if not _traced(a, b, rel_tol, abs_tol):
+        return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+
+    def close(a: Any, b: Any, rel: Any, least: Any) -> Any:
+        allowed = np.maximum(np.multiply(rel, np.maximum(np.abs(a), np.abs(b))), least)
+        near = np.logical_and(np.less_equal(np.abs(np.subtract(a, b)), allowed), np.isfinite(allowed))
+        finite = np.logical_and(np.isfinite(a), np.isfinite(b))
+        return np.logical_or(np.equal(a, b), np.logical_and(near, finite))
+
+    return _of_floats(close, a, b, rel_tol, abs_tol)
+
+
+def _of_integers(name: str, ufunc: Any, first: int) -> Callable[..., Any]:
+    """gcd and lcm."""
+    original = getattr(math, name)
+
+    def call(*integers: Any) -> Any:
+        if not _traced(*integers):
+            return original(*integers)
+        result: Any = first
+        for x in integers:
+            result = ufunc(result, _integer(x))
+        return result.as_python_number()
+
+    return functools.update_wrapper(call, original)
+
+
+def _integer(x: Any) -> Any:
+    """An argument that has to be an integer.  Raises: TypeError."""
+    if not isinstance(x, Tracer):
+        return x.__index__()
+    if x.dtype.kind not in "iub":
+        raise TypeError(f"'{'complex' if x.dtype.kind == 'c' else 'float'}' object cannot be interpreted as an integer")
+    return python_number(x, int)
+
+
+def _isqrt(n: Any) -> Any:
+    if not _traced(n):
+        return math.isqrt(n)
+    whole = _integer(n).astype(np.int64)
+    OPERATORS.check_none(whole < 0, Raised(ValueError("isqrt() argument must be nonnegative")))
+    root = np.sqrt(whole).astype(np.int64)  # of more than 53 bits it may be one too many or too few
+    root = root - np.greater(root, np.floor_divide(whole, np.maximum(root, 1)))
+    root = root + np.greater_equal(np.floor_divide(whole, root + 1), root + 1)
+    return python_number(root, int)
+
+
+def _dist(p: Any, q: Any) -> Any:
+    """The distance of two points, which are sequences or arrays."""
+    given = [isinstance(x, Tracer) or (isinstance(x, (tuple, list)) and _traced(*x)) for x in (p, q)]
+    if not any(given):
+        return math.dist(p, q)
+    if len(p) != len(q):
+        raise ValueError("both points must have the same number of dimensions")
+    if all(isinstance(x, (tuple, list)) for x in (p, q)):
+        return _hypot(*[a - b for a, b in zip(p, q, strict=True)])
+    return python_number(np.hypot.reduce(np.subtract(p, q)), float)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    if not _traced(x, y):
+        return math.remainder(x, y)
+
+    def nearest(x: Any, y: Any) -> Any:
+        size, step = np.abs(x), np.abs(y)
+        rest = np.fmod(size, step)
+        other = np.subtract(step, rest)
+        even = np.subtract(rest, np.multiply(2.0, np.fmod(np.multiply(0.5, np.subtract(size, rest)), step)))
+        found = np.where(np.less(rest, other), rest, np.where(np.greater(rest, other), np.negative(other), even))
+        found = np.multiply(np.copysign(1.0, x), found)
+        return np.where(np.logical_and(np.isinf(y), np.isfinite(x)), x, found)
+
+    return _of_floats(nearest, x, y)
+
+
+def _modf(x: Any) -> Any:
+    if not _traced(x):
+        return math.modf(x)
+    return _of_floats(lambda y: np.modf(y)[0], x), _of_floats(lambda y: np.modf(y)[1], x)
+
+
+def _frexp(x: Any) -> Any:
+    if not _traced(x):
+        return math.frexp(x)
+    return _of_floats(lambda y: np.frexp(y)[0], x), _of_floats(lambda y: np.frexp(y)[1].astype(np.int64), x)
+
+
+def _ldexp(x: Any, i: Any) -> Any:
+    return _of_floats(lambda y: np.ldexp(y, _integer(i)), x) if _traced(x, i) else math.ldexp(x, i)
+
+
+def _ulp(x: Any) -> Any:
+    return _of_floats(lambda y: np.spacing(np.abs(y)), x) if _traced(x) else math.ulp(x)
+
+
+def enter() -> None:
+    """Have traced functions call these."""
+    own = {f.__name__[1:]: f for f in (_log, _hypot, _isclose, _isqrt, _dist, _remainder, _modf, _frexp, _ldexp, _ulp)}
+    members = {getattr(math, name): f for name, f in own.items()}
+    members |= {f: _math(f, ufunc) for name, ufunc in _MATH.items() if name not in own and (f := getattr(math, name))}
+    for name, ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
+        members[getattr(math, name)] = _floor_like(name, ufunc)
+    for name, other in (("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln")):
+        members[getattr(math, name)] = _special(getattr(math, name), other)
+    members |= {math.gcd: _of_integers("gcd", np.gcd, 0), math.lcm: _of_integers("lcm", np.lcm, 1)}
+    redirect_members(members)
