@@ -33,6 +33,7 @@ CHUNKS = {
     "branching": 100,
     "expressions": 24,
     "families": 50,
+    "handing": 50,
     "held": 100,
     "mapped": 25,
     "narrowing": 100,
@@ -85,6 +86,10 @@ def _branching(seed: int, tally: Tally) -> None:
     _case(rebinding.branching(seed), tally)
 
 
+def _handing(seed: int, tally: Tally) -> None:
+    _case(rebinding.handing(seed), tally)
+
+
 def _held(seed: int, tally: Tally) -> None:
     _case(rebinding.held(seed), tally)
 
@@ -127,7 +132,7 @@ def _mapped(seed: int, tally: Tally) -> None:
 
 
 KINDS: dict[str, Callable[[int, Tally], None]] = {
-    "branching": _branching, "expressions": _expressions, "families": _families, "held": _held,
+    "branching": _branching, "expressions": _expressions, "families": _families, "handing": _handing, "held": _held,
     "mapped": _mapped, "narrowing": _narrowing, "orders": _orders, "pairs": _pairs, "programs": _programs,
     "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from tests.generators.harness import Case, Statement, source
 
-__all__ = ["branching", "held", "rebinding"]
+__all__ = ["branching", "handing", "held", "rebinding"]
 
 NAMES = ("a", "b", "c")
 PLACES = ("s.{0}", "s.{0}", "d['{0}']", "q[{1}]", "w.{0}", "e[0][{1}]")
@@ -138,6 +138,61 @@ def rebinding(seed: int, *, everywhere: bool = False) -> Case:
     calls = [
         ([vector, "np.array([x, x + 2])", str(n), str(t)], list[str]())
         for vector, n, t in zip([*vectors, vectors[0], vectors[1]], (6, 3, 7, 0, 11), (3, 5.5, -1, 2, 100), strict=True)
+    ]
+    return Case("import numpy as np", ["x", "M", "n", "t"], body, calls)
+
+
+def handing(seed: int) -> Case:
+    """A small loop of this seed, which does little but change arrays and hand them on."""
+    r = random.Random(seed)
+    names = "abcd"
+    shared = [f"{n} = {r.choice(names[:k] + 'x')}" if k else "a = x" for k, n in enumerate(names)]
+    own = ["a = x.copy()", "b = x * 2", "c = x + 1", "d = x[::-1] * 3"]
+    body = [Statement(f"{n} = M[{k % 2}]" if r.random() < 0.1 else r.choice([s, o, o, o]), fixed=True)
+            for k, (n, s, o) in enumerate(zip(names, shared, own, strict=True))]  # fmt: skip
+
+    def hand(deep: int = 0) -> list[Statement]:
+        a, b, c = r.sample(names, 3)
+        match r.randrange(13 if deep < 2 else 10):
+            case 0 | 1 | 2:
+                return [Statement(f"{a}[{r.choice(['0', '1', 'k % 3'])}] += {r.choice(['1', 'k', '0.5'])}")]
+            case 3 | 4 | 5 | 6:
+                return [Statement(f"{a} = {b}")]
+            case 7:
+                return [Statement(f"{a} = {b} + {r.choice(['1', c])}"), Statement(f"{a} %= 64")]
+            case 8:
+                return [Statement(f"{a}, {b} = {b}, {a}") if r.random() < 0.6 else Statement(f"{a}, {b} = {b}, {c}")]
+            case 9:
+                return [Statement(r.choice([f"{a} = {b}[::-1]", f"{a} = {b}.reshape(len({b}))", f"{a} = {b}.copy()"]))]
+            case 10:
+                return [
+                    Statement(
+                        f"if {a}[0] > {r.choice(['t', '4', '40'])}:", [Statement(r.choice(["break", "continue"]))]
+                    )
+                ]
+            case 11:
+                inner = [s for _ in range(r.randint(1, 2)) for s in hand(deep + 1)]
+                return [Statement(f"if {r.choice([f'{a}[0] > {b}[0]', 'k % 2', 'k > 2', f'{a}.sum() > t'])}:", inner)]
+            case _:
+                inner = [s for _ in range(r.randint(1, 2)) for s in hand(2)]
+                return [Statement(f"for j in range({r.choice(['3', '5', '12'])}):", inner)]
+
+    loop = [s for _ in range(r.randint(2, 5)) for s in hand()]
+    if r.random() < 0.5:
+        body += [Statement("for k in range(n):", loop)]
+    else:
+        body += [Statement("k = 0", fixed=True), Statement("while k < n:", [Statement("k += 1", fixed=True), *loop])]
+    after = [s for _ in range(r.randint(0, 1)) for s in hand(2)]
+    body += [*([Statement("k = 1", fixed=True)] * bool(after)), *after, Statement("return a, b, c, d", fixed=True)]
+    vectors = ["np.array([0.5, 2, -1, 3])", "np.array([3, -3.5, 1])"]
+    calls = [
+        ([vector, "np.array([x, x + 2])", n, t], list[str]())
+        for vector, n, t in (
+            (vectors[0], "20", "5"),
+            (vectors[1], "3", "-1"),
+            (vectors[0], "0", "2"),
+            (vectors[0], "31", "1e9"),
+        )
     ]
     return Case("import numpy as np", ["x", "M", "n", "t"], body, calls)
 

@@ -619,7 +619,10 @@ class _Loop:
         """
         first = flatten(self.initial)[0]
         sharing = Sharing.of(interpreter, given, left).over_iterations(first)
-        if any(n in pair for n in sharing.anew for pair in sharing.pairs):
+        anew = {*sharing.anew}
+        if any(not anew.isdisjoint(pair) for pair in sharing.pairs):
+            raise bound_anew()
+        if not anew.isdisjoint(n for n, _ in (*sharing.outer, *sharing.possible)):  # after some iterations
             raise bound_anew()
         changed.clear()
         changed.update(n for n in sharing.turned if given[n].version)

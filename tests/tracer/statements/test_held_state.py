@@ -15,7 +15,7 @@ import pytest
 
 import tracejit as tj
 from tests.generators.harness import Tally, verdict
-from tests.generators.rebinding import branching, held
+from tests.generators.rebinding import branching, handing, held
 from tests.numpy.cases import Cases
 from tracejit.support.errors import TracejitError
 
@@ -315,7 +315,7 @@ def test_derivatives_and_vmap():
 CHUNK = 30
 
 
-@pytest.mark.parametrize("make", [held, branching])
+@pytest.mark.parametrize("make", [held, branching, handing])
 @pytest.mark.parametrize("first", range(0, 120, CHUNK))
 def test_random_programs(first: int, make: Callable[[int], Any]):
     tally = Tally()
