@@ -212,6 +212,34 @@ def may_be_another_names(x, t):
     return a, b, c, s
 
 
+def along_a_chain(x, t):
+    a = x * 1.0
+    b = a * 2
+    c = a * 3
+    i = 0
+    while i < t + 20:
+        c[0] += 1
+        c = b
+        b = a
+        i += 1
+    return a, b, c
+
+
+def two_that_are_one(x, t):
+    a = x * 1.0
+    b = a * 2
+    c = a * 2
+    for i in range(int(t) + 60):
+        b[0] = i
+        if b[0] > 40:
+            break
+        if a[0] > 40:
+            continue
+        b = c + 1
+        a = b
+    return a, b, c
+
+
 def in_nested_branches(x, t):
     a = np.ones_like(x)
     b = x
@@ -240,6 +268,8 @@ def by_breaks(x, t):
 @pytest.mark.parametrize(
     "f",
     [
+        along_a_chain,
+        two_that_are_one,
         in_nested_branches,
         by_breaks,
         the_first_has_another_name,
