@@ -84,6 +84,10 @@ def _branch(
     sure: Sequence[str],
     site: Site,
 ) -> Any:
+    """The same, with the places of objects that are known by now among the variables.
+
+    Raises: HeldChanges where the blocks bind others anew.
+    """
     before = variables.before
     extents_as_numbers(variables, [n for n in known if n in variables.cells])
     for n in known:

@@ -58,7 +58,9 @@ def holding(variables: Variables, run: Callable[[Variables], Any]) -> Any:
                 slot.cell_contents = before
             joined = variables.joined_by([*joined.slots.values(), *[slot for slot, _ in new]])
             if (trace := current_trace()) is not None:
-                trace.loops.slots += [(trace.root, variables.codes[0], slot) for slot, _ in new]
+                root, found = trace.root, trace.loops.slots
+                found[:] = [known for known in found if known[0] is root]
+                found += [(root, variables.codes[0], slot) for slot, _ in new]
 
 
 def _remembered(variables: Variables) -> list[Slot]:
