@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.api.array import Array, adopt, data_of
 from tracejit.api.signature import ArrayLeaf, CallSignature, NumberLeaf, StaticLeaf, sees_order_of_keywords
-from tracejit.api.tracing import Traced
+from tracejit.api.tracing import WHOLE, Traced
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends import entry as e
 from tracejit.backends.base import Backend, Compiled, Dispatcher, Entered, Entry, KeepsResults, NativeCalls, Resident
@@ -161,7 +161,13 @@ def _straight(
     to be done.
     """
     numbers = range(len(signature.leaves))
-    if writeback is not None or made.counts or not isinstance(compiled, KeepsResults) or signature.aliases:
+    if (
+        writeback is not None
+        or made.counts
+        or made.absent
+        or not isinstance(compiled, KeepsResults)
+        or signature.aliases
+    ):
         return None
     if list(signature.traced()) != list(numbers) or donated_inputs(compiled.program):
         return None
@@ -322,11 +328,17 @@ def _native(
     for n, b in enumerate(program.outputs):
         if _is_counted(b.shape):
             results[n] = e.OutCall(_cut(b.shape, made.counts), (results[n], *counts))
+    for n, flag in made.absent.items():
+        if n != WHOLE:
+            results[n] = e.OutCall(_none_where, (results[n], results[flag]))
+    whole = _result_tree(made.out_tree, iter(made.out_leaves), signature.wrapped, results)
+    if WHOLE in made.absent:
+        whole = e.OutCall(_none_where, (whole, results[made.absent[WHOLE]]))
     spec = e.EntrySpec(
         e.Signature(args, kwargs, len(kwargs) > 1 and sees_order_of_keywords(f.function)),
         slots(keep),
         outputs,
-        _result_tree(made.out_tree, iter(made.out_leaves), signature.wrapped, results),
+        whole,
         "program",
         _release(program, parts),
         conditions=(*_least_extents(signature), *_not_of(older, signature)),
@@ -489,6 +501,10 @@ def _cut(shape: Sequence[Extent], counts: Mapping[Dim, int]) -> Callable[..., An
     return cut
 
 
+def _none_where(value: Any, flag: Any) -> Any:
+    return None if flag else value
+
+
 def _check_places(given: Sequence[Any], backend: str) -> None:
     """Raises: UnsupportedError where an argument lies on a device."""
     for x in given:
@@ -540,7 +556,7 @@ def _python_call(
             error.about(backend=backend)
             raise
         split = max(k for k in (-1, *out_leaves) if isinstance(k, int)) + 1
-        after = split + len(made.counts)
+        after = split + len(made.counts) + len(made.absent)
         # A program that copies new values of arguments itself has put them into the inputs.
         fresh = outputs[after:] or [inputs[n] for n in written]
         for position, new in zip(written, fresh, strict=True):
@@ -553,6 +569,11 @@ def _python_call(
         results = [adopt(o) if wrapped else o for o in outputs[:split]]
         if not wrapped:
             results = [o if o.ndim else o.item() if k in staged.numbers else o[()] for k, o in enumerate(results)]
+        for k, flag in made.absent.items():
+            if k == WHOLE and outputs[flag]:
+                return None
+            if k != WHOLE:
+                results[k] = _none_where(results[k], outputs[flag])
         return unflatten(made.out_tree, [results[k] if isinstance(k, int) else k.value for k in out_leaves])
 
     return run

@@ -23,7 +23,7 @@ from tracejit.support.errors import TracejitError, TracerError, UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import Location, frames_of, raised_at
 from tracejit.support.tree import TreeDef, flatten, unflatten
-from tracejit.tracer.absence import used
+from tracejit.tracer.absence import absence_of, unmarked, used
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
@@ -41,7 +41,10 @@ from tracejit.tracer.tracer import Tracer
 if TYPE_CHECKING:
     from tracejit.compiler.lowered import Lowered
 
-__all__ = ["Traced", "staged_at_last", "trace_call"]
+__all__ = ["WHOLE", "Traced", "staged_at_last", "trace_call"]
+
+
+WHOLE = -1
 
 
 @frozen(eq=False)
@@ -58,6 +61,8 @@ class Traced:
     out_leaves: tuple[Any, ...]
     dependencies: Dependencies
     counts: Mapping[Dim, int]  # the extents of results that the program computes, and which output each of them is
+    # results that are None where an output holds: which result (`WHOLE`: the tuple of all), and which output
+    absent: Mapping[int, int]
 
 
 @frozen(eq=False)
@@ -114,6 +119,15 @@ def may_come_of_extents(signature: CallSignature, error: BaseException) -> bool:
         return False
     code, place = frames_of(error)[-1]
     return is_installed(code.co_filename) or not raises(code, place)
+
+
+def _flag_of_none(value: Any, wrapped: bool) -> Any:
+    """The flag that tells where a result is None; without one, it is used here."""
+    absence = absence_of(value)
+    if absence is not None and absence.none and not absence.whole and not wrapped:
+        return absence.flag
+    used(value)
+    return None
 
 
 def _results(name: str, values: Sequence[Any], wrapped: bool) -> tuple[list[Any], tuple[Any, ...], set[int]]:
@@ -203,8 +217,13 @@ def trace_call(
             raise refused
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
         values, tree = flatten(result)
-        for v in values:
-            used(v)
+        whole = absence_of(result)
+        if whole is not None and whole.none and any(x is result for x in whole.whole) and not signature.wrapped:
+            values, nothing = [unmarked(v) for v in values], [whole.flag]
+        else:
+            nothing = []
+        flags = [_flag_of_none(v, signature.wrapped) for v in values]
+        values = [v if flag is None else unmarked(v) for v, flag in zip(values, flags, strict=True)]
         out["tree"] = _with_known_keys(tree)
         if len(values) > MOST_LEAVES:
             raise UserError(
@@ -217,7 +236,10 @@ def trace_call(
         numbers.update(found)
         extents = _counts_of(kept)
         out["counts"] = {n: len(kept) + k for k, n in enumerate(extents)}
-        return [*kept, *map(OPERATORS.extent, extents)]
+        absent = [(n, flag) for n, flag in zip(out["slots"], flags, strict=True) if flag is not None]
+        absent += [(WHOLE, flag) for flag in nothing]
+        out["absent"] = {n: len(kept) + len(extents) + k for k, (n, _) in enumerate(absent)}
+        return [*kept, *map(OPERATORS.extent, extents), *[flag for _, flag in absent]]
 
     def finish(staged: Staged) -> None:
         refuse_impossible_writes(signature, staged, name, options.writeback)
@@ -266,7 +288,7 @@ def trace_call(
     paths = leaf_paths(signature.tree)
     names = [paths[n] for n in traced] + [f"captured {n + 1}" for n in range(len(staged.constants))]
     lowered = evolve(lowered, arguments=tuple(names), written=tuple(n for n, _ in staged.written))
-    return Traced(staged, lowered, out["tree"], out["slots"], dependencies, out["counts"])
+    return Traced(staged, lowered, out["tree"], out["slots"], dependencies, out["counts"], out["absent"])
 
 
 def _name_in(error: NameError) -> str | None:

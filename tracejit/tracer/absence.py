@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.primitive import Primitive
-from tracejit.support.nodes import frozen
+from tracejit.support.nodes import field, frozen
 from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import watchers
@@ -24,11 +24,14 @@ __all__ = ["Absence", "absence_of", "perhaps", "unmarked", "used"]
 
 @frozen(eq=False)
 class Absence:
-    """flag: whether the value is absent.  name: the variable.  none: it is None then; else it is not bound."""
+    """flag: whether the value is absent.  name: the variable.  none: it is None then; else it is not bound.  whole:
+    the value itself if it is a tuple, whose items are marked.
+    """
 
     flag: Any
     name: str
     none: bool
+    whole: list[Any] = field(factory=list[Any])
 
     def error(self) -> Exception:
         """What Python raises for a use of the absent value."""
@@ -62,7 +65,10 @@ def perhaps(value: Any, flag: Any, name: str, *, none: bool) -> Any:
             x = _again(x)
         x.absence = absence
         marked.append(x)
-    return unflatten(tree, marked)
+    made = unflatten(tree, marked)
+    if isinstance(made, tuple):
+        absence.whole.append(made)
+    return made
 
 
 def absence_of(value: Any) -> Absence | None:

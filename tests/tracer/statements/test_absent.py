@@ -223,3 +223,104 @@ def test_none_is_unlike_every_number():
         jitted = tj.jit(f)
         for k in (0, 1, 2, 3):
             np.testing.assert_array_equal(jitted(k), f(k))
+
+
+def index_of(x, t):
+    for i in range(len(x)):
+        if x[i] > t:
+            return i
+
+
+def first_or_none(x, t):
+    for v in x:
+        if v > t:
+            return v
+    return None
+
+
+def best_beside_others(x, t):
+    b = None
+    for v in x:
+        if v > t and (b is None or v > b):
+            b = v
+    return b, 1.0, {"again": b}
+
+
+def doubled_or_none(x, t):
+    r = None
+    if x[0] > t:
+        r = x * 2
+    return r
+
+
+def two_of_their_own(x, t):
+    r = q = None
+    if x[0] > t:
+        r = x * 2
+    for v in x:
+        if v > t + 1:
+            q = v
+            break
+    return {"r": r, "q": q}
+
+
+def place_and_value(x, t):
+    for i in range(len(x)):
+        if x[i] > t:
+            return i, x[i]
+
+
+def taken_apart(x, t):
+    p = None
+    for i in range(len(x)):
+        if x[i] > t:
+            p = i, x[i]
+            break
+    i, v = p
+    return i, v
+
+
+def selected(x, t):
+    if x.sum() > t:
+        return x[x > t]
+
+
+def changed_before(x, t):
+    if x[0] > t:
+        return None
+    x[0] = t
+    return x.sum()
+
+
+RETURNED = [
+    index_of, first_or_none, best_beside_others, doubled_or_none, two_of_their_own, place_and_value, taken_apart,
+    selected, changed_before,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", RETURNED, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+def test_a_function_may_return_none_or_a_value(f: Callable[[Any, Any], Any], backend: str):
+    def outcome(g: Callable[[Any, Any], Any], x: Any, t: float) -> Any:
+        x = x.copy()
+        try:
+            return g(x, t), x
+        except TypeError:
+            return TypeError
+
+    jitted = tj.jit(f, backend=backend)
+    x = np.array([0.5, 2.0, 3.0])
+    for t in (0.0, 2.5, 10.0, 1.0, 10.0, 10.0):
+        for given in (x, x[:2], x, x[:0] if f in (index_of, first_or_none) else x):
+            got, want = outcome(jitted, given, t), outcome(f, given, t)
+            np.testing.assert_equal(got, want)
+            if want is not TypeError:
+                assert type(got[0]) is type(want[0])
+
+
+def test_a_device_array_or_none_is_refused_where_it_is_none():
+    f = tj.jit(index_of)
+    x = tj.device_put(np.array([0.5, 2.0, 3.0]), "opencl")
+    assert int(f(x, 1.0)) == 1
+    with pytest.raises(TypeError, match="is None here"):
+        f(x, 9.0)
