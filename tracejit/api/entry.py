@@ -250,16 +250,20 @@ def _guard_tree(tree: TreeDef, guards: Any) -> Any:
     return {"tuple": e.TupleGuard, "list": e.ListGuard}[tree.kind](items)
 
 
-def _result_tree(tree: TreeDef, leaves: Any, wrapped: bool, results: Sequence[Any]) -> Any:
-    """The result's structure; `results` says where each output of the program lies."""
+def _result_tree(tree: TreeDef, leaves: Any, wrapped: bool, results: Sequence[Any], absent: Mapping[int, int]) -> Any:
+    """The result's structure.
+
+    results: where each output of the program lies.  absent: as a trace has it.
+    """
     if tree.kind == "leaf":
         leaf = next(leaves)
         if not isinstance(leaf, int):
             return e.OutConst(leaf.value)
-        return e.OutObject(Array, ("_data",), (results[leaf],)) if wrapped else results[leaf]
+        found = e.OutObject(Array, ("_data",), (results[leaf],)) if wrapped else results[leaf]
+        return e.OutCall(_none_where, (found, results[absent[leaf]])) if leaf in absent else found
     if tree.kind == "none":
         return e.OutConst(None)
-    items = tuple(_result_tree(child, leaves, wrapped, results) for child in tree.children)
+    items = tuple(_result_tree(child, leaves, wrapped, results, absent) for child in tree.children)
     match tree.kind:
         case "tuple":
             return e.OutTuple(items)
@@ -328,10 +332,7 @@ def _native(
     for n, b in enumerate(program.outputs):
         if _is_counted(b.shape):
             results[n] = e.OutCall(_cut(b.shape, made.counts), (results[n], *counts))
-    for n, flag in made.absent.items():
-        if n != WHOLE:
-            results[n] = e.OutCall(_none_where, (results[n], results[flag]))
-    whole = _result_tree(made.out_tree, iter(made.out_leaves), signature.wrapped, results)
+    whole = _result_tree(made.out_tree, iter(made.out_leaves), signature.wrapped, results, made.absent)
     if WHOLE in made.absent:
         whole = e.OutCall(_none_where, (whole, results[made.absent[WHOLE]]))
     spec = e.EntrySpec(
@@ -569,11 +570,10 @@ def _python_call(
         results = [adopt(o) if wrapped else o for o in outputs[:split]]
         if not wrapped:
             results = [o if o.ndim else o.item() if k in staged.numbers else o[()] for k, o in enumerate(results)]
-        for k, flag in made.absent.items():
-            if k == WHOLE and outputs[flag]:
-                return None
-            if k != WHOLE:
-                results[k] = _none_where(results[k], outputs[flag])
+        missing = {k for k, flag in made.absent.items() if _host(outputs[flag])}
+        if WHOLE in missing:
+            return None
+        results = [None if k in missing else x for k, x in enumerate(results)]
         return unflatten(made.out_tree, [results[k] if isinstance(k, int) else k.value for k in out_leaves])
 
     return run

@@ -121,10 +121,10 @@ def may_come_of_extents(signature: CallSignature, error: BaseException) -> bool:
     return is_installed(code.co_filename) or not raises(code, place)
 
 
-def _flag_of_none(value: Any, wrapped: bool) -> Any:
+def _flag_of_none(value: Any) -> Any:
     """The flag that tells where a result is None; without one, it is used here."""
     absence = absence_of(value)
-    if absence is not None and absence.none and not absence.whole and not wrapped:
+    if absence is not None and absence.none and not absence.whole:
         return absence.flag
     used(value)
     return None
@@ -218,11 +218,11 @@ def trace_call(
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
         values, tree = flatten(result)
         whole = absence_of(result)
-        if whole is not None and whole.none and any(x is result for x in whole.whole) and not signature.wrapped:
+        if whole is not None and whole.none and any(x is result for x in whole.whole):
             values, nothing = [unmarked(v) for v in values], [whole.flag]
         else:
             nothing = []
-        flags = [_flag_of_none(v, signature.wrapped) for v in values]
+        flags = [_flag_of_none(v) for v in values]
         values = [v if flag is None else unmarked(v) for v, flag in zip(values, flags, strict=True)]
         out["tree"] = _with_known_keys(tree)
         if len(values) > MOST_LEAVES:
