@@ -53,7 +53,7 @@ def holding(variables: Variables, run: Callable[[Variables], Any]) -> Any:
         except HeldChanges as error:
             new = taken_on(joined, error)
             if not new:
-                raise
+                raise TracerError(error.message, location=error.location) from error.__cause__
             for slot, before in new:
                 slot.cell_contents = before
             joined = variables.joined_by([*joined.slots.values(), *[slot for slot, _ in new]])

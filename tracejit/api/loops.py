@@ -54,7 +54,7 @@ from tracejit.api.lengths import Lengths, LengthsVary, settled
 from tracejit.api.raising import Raises, run_block
 from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
 from tracejit.support.errors import TracerError
-from tracejit.support.nodes import define
+from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
 from tracejit.tracer.absence import absence_of, perhaps, unmarked
@@ -724,17 +724,26 @@ class _At:
     loop: _Loop
     state: Any
     is_test: bool = False
+    held: dict[str, Any] = field(factory=dict[str, Any])  # what the variables began with
 
     def __enter__(self) -> None:
         self.loop.variables.restore()
         self.loop.state = self.state
         self.loop.put(self.state)
+        self.held = {n: self.loop.variables[n] for n in self.loop.variables.cells}
 
-    def __exit__(self, *_: object) -> None:
-        interpreter = current_interpreter()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        interpreter, variables = current_interpreter(), self.loop.variables
         if self.is_test and isinstance(interpreter, StageInterpreter):
             self.loop.tested = {id(root_of(cell)) for cell, _ in interpreter.captured_cells.values()}
-        self.loop.variables.restore()
+        changed = [n for n in variables.cells if self.is_test and variables[n] is not self.held[n]]
+        variables.restore()
+        if changed and error is None:
+            raise TracerError(
+                f"the test of a loop changes {changed[0]}, which is handed on from one iteration to the next; do that "
+                "in the body (while True: if not test: break)",
+                location=user_location(),
+            )
 
 
 def repetition(

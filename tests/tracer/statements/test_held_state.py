@@ -330,3 +330,63 @@ def test_the_random_programs_hold_state_everywhere():
     texts = [held(seed).text().split("def f(")[1] for seed in range(200)]
     for word in ("s.a", "d['b']", "q[2]", "w.c", "e[0][3]", "bump()", "return", "break"):
         assert sum(word in text for text in texts) >= 10, word
+
+
+class Clock:
+    def __init__(self):
+        self.n = 0
+
+    def goes_on(self, x):
+        self.n += 1
+        return self.n < x[3]
+
+
+def a_test_that_changes_an_object(x):
+    c = Clock()
+    total = 0.0
+    while c.goes_on(x):
+        total += c.n
+    return c.n, total
+
+
+def a_test_that_changes_a_variable(x):
+    n = 0
+
+    def goes_on():
+        nonlocal n
+        n += 1
+        return n < 9 * x[3]
+
+    while goes_on():
+        n += 1
+    return n
+
+
+def an_operand_that_changes_an_object(x):
+    c = Clock()
+    total = 0.0
+    while total < 9 and c.goes_on(x):
+        total += c.n
+    return c.n, total
+
+
+@pytest.mark.parametrize(
+    "f", [a_test_that_changes_an_object, a_test_that_changes_a_variable, an_operand_that_changes_an_object]
+)
+def test_tests_of_loops_change_nothing(f: Callable[..., Any]):
+    with pytest.raises(TracejitError, match="changes") as error:
+        tj.jit(f)(X.copy())
+    assert error.value.location is not None
+
+
+def test_they_may_change_it_in_the_body():
+    def f(x):
+        c = Clock()
+        total = 0.0
+        while True:
+            if not c.goes_on(9 * x):
+                break
+            total += c.n
+        return c.n, total
+
+    assert tj.jit(f)(X.copy()) == f(X.copy())
