@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import Dim
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
@@ -184,7 +185,9 @@ def _frexp(x: Any) -> Any:
 
 
 def _ldexp(x: Any, i: Any) -> Any:
-    return _of_floats(lambda y: np.ldexp(y, _integer(i)), x) if _traced(x, i) else math.ldexp(x, i)
+    if _traced(x, i):
+        return _of_floats(lambda y: np.ldexp(y, _integer(i)), x)
+    return math.ldexp(x, int(i) if isinstance(i, Dim) else i)  # which takes nothing but an int
 
 
 def _ulp(x: Any) -> Any:
