@@ -81,3 +81,19 @@ def test_derivatives() -> None:
 
     step = 1e-5
     assert tj.jit(tj.grad(price))(100.0) == pytest.approx((price(100 + step) - price(100 - step)) / (2 * step))
+
+
+def test_at_the_ends() -> None:
+    one = tj.jit(lambda x: (math.ulp(x), math.pow(x, 0.5), math.isclose(1.0, 2.0 + 0 * x, abs_tol=math.inf)))
+    assert one(0.0) == (math.ulp(0.0), 0.0, True)
+    assert math.copysign(1, one(-0.0)[1]) == 1
+    power = tj.jit(lambda x: (math.ulp(x), math.pow(x, 0.5)))
+    assert power(-math.inf) == (math.inf, math.inf)
+    assert power(math.inf) == (math.inf, math.inf)
+    for bad in (lambda x: math.isclose(x, 1.0, rel_tol=-1.0), lambda x: math.isclose(x, 1.0, abs_tol=-x)):
+        with pytest.raises(ValueError, match="non-negative"):
+            tj.jit(bad)(2.0)
+    with pytest.raises(OverflowError):
+        tj.jit(lambda a, b: math.lcm(a, b))(2, 2**63 - 1)
+    with pytest.raises(OverflowError):
+        tj.jit(lambda x: math.gcd(x[0], 0))(np.array([-(2**63)]))

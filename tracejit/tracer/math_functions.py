@@ -47,7 +47,7 @@ _MATH = {
     "degrees": np.degrees, "exp": np.exp, "expm1": np.expm1, "fabs": np.fabs, "fmod": np.fmod, "hypot": np.hypot,
     "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "log1p": np.log1p, "log2": np.log2,
     "log10": np.log10, "radians": np.radians, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
-    "tanh": np.tanh, "log": np.log, "pow": np.power, "exp2": np.exp2, "cbrt": np.cbrt, "nextafter": np.nextafter,
+    "tanh": np.tanh, "log": np.log, "exp2": np.exp2, "cbrt": np.cbrt, "nextafter": np.nextafter,
 }  # fmt: skip
 
 
@@ -100,28 +100,44 @@ def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any
     if not _traced(a, b, rel_tol, abs_tol):
         return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
 
+    negative = np.logical_or(np.less(rel_tol, 0), np.less(abs_tol, 0))
+    if not isinstance(negative, Tracer):
+        if negative:
+            raise ValueError("tolerances must be non-negative")
+    else:
+        OPERATORS.check_none(negative, Raised(ValueError("tolerances must be non-negative")))
+
     def close(a: Any, b: Any, rel: Any, least: Any) -> Any:
         allowed = np.maximum(np.multiply(rel, np.maximum(np.abs(a), np.abs(b))), least)
-        near = np.logical_and(np.less_equal(np.abs(np.subtract(a, b)), allowed), np.isfinite(allowed))
+        near = np.less_equal(np.abs(np.subtract(a, b)), allowed)
         finite = np.logical_and(np.isfinite(a), np.isfinite(b))
         return np.logical_or(np.equal(a, b), np.logical_and(near, finite))
 
     return _of_floats(close, a, b, rel_tol, abs_tol)
 
 
-def _of_integers(name: str, ufunc: Any, first: int) -> Callable[..., Any]:
-    """gcd and lcm."""
-    original = getattr(math, name)
+def _gcd(*integers: Any) -> Any:
+    if not _traced(*integers):
+        return math.gcd(*integers)
+    return functools.reduce(lambda a, b: python_number(np.gcd(a, b), int), map(_size, integers), 0)
 
-    def call(*integers: Any) -> Any:
-        if not _traced(*integers):
-            return original(*integers)
-        result: Any = first
-        for x in integers:
-            result = ufunc(result, _integer(x))
-        return result.as_python_number()
 
-    return functools.update_wrapper(call, original)
+def _lcm(*integers: Any) -> Any:
+    if not _traced(*integers):
+        return math.lcm(*integers)
+    # a product of Python's numbers: it is checked
+    return functools.reduce(
+        lambda a, b: python_number(np.floor_divide(a, np.maximum(np.gcd(a, b), 1)), int) * b, map(_size, integers), 1
+    )
+
+
+def _size(x: Any) -> Any:
+    """The absolute value of an integer."""
+    if not isinstance(x, Tracer):
+        return abs(x.__index__())
+    x = _integer(x)
+    OPERATORS.check_none(np.equal(x, -(2**63)), Raised(OverflowError("2**63 is beyond 64 bits")))
+    return python_number(np.abs(x), int)
 
 
 def _integer(x: Any) -> Any:
@@ -191,17 +207,27 @@ def _ldexp(x: Any, i: Any) -> Any:
 
 
 def _ulp(x: Any) -> Any:
-    return _of_floats(lambda y: np.spacing(np.abs(y)), x) if _traced(x) else math.ulp(x)
+    if not _traced(x):
+        return math.ulp(x)
+    return _of_floats(lambda y: np.where(np.isinf(y), np.abs(y), np.spacing(np.abs(y))), x)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    if not _traced(x, y):
+        return math.pow(x, y)
+    if not isinstance(y, Tracer) and y == 0.5:  # no root: of -inf and -0.0 it has values
+        return _of_floats(lambda z: np.where(np.equal(z, -np.inf), np.inf, np.add(np.sqrt(z), 0.0)), x)
+    return _of_floats(np.power, x, y)
 
 
 def enter() -> None:
     """Have traced functions call these."""
-    own = {f.__name__[1:]: f for f in (_log, _hypot, _isclose, _isqrt, _dist, _remainder, _modf, _frexp, _ldexp, _ulp)}
+    functions = _log, _hypot, _pow, _isclose, _gcd, _lcm, _isqrt, _dist, _remainder, _modf, _frexp, _ldexp, _ulp
+    own = {f.__name__[1:]: f for f in functions}
     members = {getattr(math, name): f for name, f in own.items()}
     members |= {f: _math(f, ufunc) for name, ufunc in _MATH.items() if name not in own and (f := getattr(math, name))}
     for name, ufunc in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc)):
         members[getattr(math, name)] = _floor_like(name, ufunc)
     for name, other in (("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln")):
         members[getattr(math, name)] = _special(getattr(math, name), other)
-    members |= {math.gcd: _of_integers("gcd", np.gcd, 0), math.lcm: _of_integers("lcm", np.lcm, 1)}
     redirect_members(members)
