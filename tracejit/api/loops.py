@@ -77,6 +77,8 @@ _MOST_BRANCHES = 64
 
 _MANY, _LONG = 8, 60
 """After so many iterations of a `while`, and so many equations, it is the program's."""
+_ENDLESS = 1000
+"""So many tests that hold, and of which the program computes something, are enough where Python runs a `while`."""
 _FEW = 4
 _MOST_COPIES = 16  # of the body of a loop of few iterations, in others
 """Loops of so many iterations at most are written out."""
@@ -765,6 +767,7 @@ def repetition(
     may_be_long = trace is not None and recorder is not None and site not in trace.loops.python
     is_long = may_be_long and site in trace.loops.long  # pyright: ignore[reportOptionalMemberAccess]
     begun = 0 if recorder is None else len(recorder.equations)
+    computed = 0  # tests that hold, and of which the program computes something: whether they raise, say
     for turn in itertools.count():
         if is_long:
             break
@@ -775,11 +778,20 @@ def repetition(
             break
         if left:
             return
+        before = 0 if recorder is None else len(recorder.equations)
         more = condition(run_by_python(test, assigned))
         if is_open(more):
             break
         if not more:
             return
+        if recorder is not None and len(recorder.equations) > before:
+            computed += 1
+            if computed > _ENDLESS:
+                raise TracerError(
+                    f"a `while` that Python runs goes on after {_ENDLESS} iterations, and only the program knows "
+                    "whether its test raises an exception, so that it may never end here; compute the test without one",
+                    location=user_location(),
+                )
         run_by_python(body, assigned)
 
     def traced(variables: Variables) -> None:

@@ -390,3 +390,15 @@ def test_they_may_change_it_in_the_body():
         return c.n, total
 
     assert tj.jit(f)(X.copy()) == f(X.copy())
+
+
+def test_a_loop_that_python_raises_in_at_its_end_is_no_endless_trace():
+    def f(k):
+        d, o, i = {}, None, 0
+        while i < k or o < 1.5:
+            i += 1
+            d["n"] = i
+        return i
+
+    with pytest.raises((TracejitError, TypeError)):
+        tj.jit(f)(3)
