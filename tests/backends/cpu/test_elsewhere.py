@@ -1,6 +1,7 @@
 """Code for processors that this machine need not be: it assembles,
 with their vectors and without functions that nobody has."""
 
+import os
 import re
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_each_processor_has_its_own_vectors_and_its_own_key():
             seen[target] = processor.vector_bits()
             assert str(processor.vector_bits()) in processor.attributes()
             assert target == "aarch64" or processor.features() == processor.level_features(target)
-            assert processor.fingerprint() != own[1]
+            assert (processor.fingerprint() == own[1]) == (os.environ.get("TRACEJIT_CPU") == target)
     assert seen == {"x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4": 512, "aarch64": 128}
     assert (processor.vector_bits(), processor.fingerprint()) == own
 
