@@ -102,6 +102,139 @@ def test_an_index_out_of_range_is_an_error(driver: str):
         np.asarray(row(a, 7))
 
 
+@pytest.mark.parametrize("poison", [False, True])
+def test_a_failed_check_travels_with_the_results(
+    driver: str, there: Any, monkeypatch: pytest.MonkeyPatch, poison: bool
+):
+    monkeypatch.setattr(config, "poison", poison)
+    a, good, bad = (tj.device_put(x, driver) for x in (X, np.array([0, 3]), np.array([1, 7])))
+    rows = tj.jit(lambda x, i: x[i])
+    then = tj.jit(lambda x, y: (x * 2 + y, y.sum()))
+    for _ in range(3):
+        before = there.downloads
+        wrong, right = rows(a, bad), rows(a, good)
+        after, alone = then(wrong, right)
+        clean, _ = then(right, right)
+        assert there.downloads == before
+        for x in (wrong, after, alone, wrong):  # each time that somebody looks
+            for look in (np.asarray, tj.Array.block_until_ready, str, lambda x: x.sum().item()):
+                with pytest.raises(IndexError, match="index 7 is out of bounds for an axis of extent"):
+                    look(x)
+        np.testing.assert_array_equal(right, X[[0, 3]])
+        np.testing.assert_allclose(clean, X[[0, 3]] * 3, rtol=1e-6)
+        np.testing.assert_array_equal(tj.device_put(right, "cpu"), X[[0, 3]])
+        with pytest.raises(IndexError, match="index 7"):
+            tj.device_put(wrong, "cpu")
+
+
+def test_what_a_failed_check_decides_is_not_run(driver: str):
+    x, bad = tj.device_put(np.arange(4.0, dtype="f4"), driver), tj.device_put(np.array(9), driver)
+    wrong = tj.jit(lambda x, i: x[i])(x, bad)
+
+    @tj.jit
+    def halved(x):
+        count = 0
+        y = np.zeros(5000, "f4") + x
+        while y.max() > 0.1:  # on garbage it might never end
+            y = y / 2
+            count += 1
+        return count
+
+    with pytest.raises(IndexError, match="index 9"):
+        np.asarray(halved(wrong))
+
+
+def test_many_checks_are_looked_at_now_and_then(driver: str, there: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "poison", False)
+    order = tj.device_put(np.array([1, 2, 3, 4, 5, 6, 0]), driver)
+    turned = tj.jit(lambda x, i: x[i])
+    x = tj.device_put(X, driver)
+    for _ in range(3):
+        x = turned(x, order)
+    before, uses = there.downloads, there.in_use
+    for _ in range(40):
+        x = turned(x, order)
+    assert 0 < there.downloads - before <= 40
+    assert there.in_use - uses < 1 << 12
+    np.testing.assert_array_equal(x, np.roll(X, -43, 0))
+    bad = tj.device_put(np.array([1, 2, 3, 4, 5, 6, 7]), driver)
+
+    def go_on(x: Any) -> None:
+        for _ in range(40):
+            x = turned(x, bad)
+
+    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+        go_on(x)
+
+
+def test_a_failed_check_of_a_function_without_results_is_raised_at_once(driver: str):
+    @tj.jit
+    def check(x):
+        if x.min() < 0:
+            raise ValueError("not positive")
+
+    @tj.jit
+    def same(x, i):
+        x[i]
+        return x
+
+    plus, minus = tj.device_put(X + 9, driver), tj.device_put(X - 9, driver)
+    for _ in range(3):
+        assert check(plus[0]) is None
+        with pytest.raises(ValueError, match="not positive"):
+            check(minus[0])
+        np.testing.assert_array_equal(same(plus, tj.device_put(np.array(1), driver)), X + 9)
+        with pytest.raises(IndexError, match="index 44"):
+            np.asarray(same(plus, tj.device_put(np.array(44), driver)))
+
+
+def test_arrays_of_the_host_are_changed_beside_arrays_on_a_device(driver: str):
+    @tj.jit
+    def f(x, total, i):
+        total[0] += x.sum()
+        return x[i] + 1
+
+    a, total = tj.device_put(np.arange(4.0, dtype="f4"), driver), np.zeros(2, "f4")
+    for n in (1, 2):
+        np.testing.assert_array_equal(f(a, total, 1), np.float32(2))
+        np.testing.assert_array_equal(total, [6 * n, 0])
+    with pytest.raises(IndexError, match="index 4"):  # and nothing is changed
+        f(a, total, 4)
+    np.testing.assert_array_equal(total, [12, 0])
+
+
+INDICES = [
+    3, -1, np.int64(2), (1, 2), (0, -3), (..., 1), (None, 2), slice(1, None, 2), slice(None, None, -1),
+    (slice(3, 1), 1), (slice(None), slice(1, 4, 2)), (slice(-3, None), None, -1), ..., (), (1, ..., None), slice(2, 2),
+    np.array([2, 0]), [1, -1], (np.array([0, 1]), slice(None, None, 2)), (slice(1, 3), np.array([[3], [0]])),
+    (np.array([1, 2]), 2), ([0, 3], [1, 2]), X[:, 0] > 0, True,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?", "i1", "f2", "c8"])
+def test_parts_of_an_array_stay_on_its_device(driver: str, there: Any, dtype: str):
+    if dtype == "c8" and driver == "vulkan" and get_backend(driver).target().reason("f64", "f64"):
+        dtype = "u4"
+    x = np.asarray(X * 5).astype(dtype)
+    a = tj.device_put(x, driver)
+    for index in INDICES:
+        found = a[index]
+        assert (found.shape, found.dtype) == (x[index].shape, x.dtype), index
+        np.testing.assert_array_equal(found, x[index], err_msg=str(index))
+        whole = np.asarray(index).dtype != np.bool_ if isinstance(index, (np.ndarray, bool)) else True
+        assert not whole or found.device == a.device, index
+    before = there.downloads
+    for n in range(4):
+        a[n], a[n:], a[:, -n]
+    assert there.downloads == before
+    for bad in (7, -8, (0, 9), (0, 0, 0)):
+        with pytest.raises(IndexError):
+            a[bad]
+    with pytest.raises(IndexError, match="index 8"):
+        np.asarray(a[[1, 8]])
+    assert [row.tolist() for row in a] == x.tolist()
+
+
 def test_arrays_elsewhere_are_refused(driver: str):
     a = tj.device_put(X, driver)
     with pytest.raises(

@@ -217,6 +217,10 @@ class Array(EagerArray):
     def __getitem__(self, index: Any) -> Any:
         if _has_tracer(index):
             return OPERATORS.getitem(self, index)
+        if isinstance(self._data, Resident):
+            from tracejit.api.devices import part_there  # for speed of import
+
+            return part_there(self, index)
         return adopt(self._host[as_numpy(index)])
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.api.array import Array, adopt, as_numpy, data_of
+from tracejit.api.array import Array, adopt, as_numpy, data_of, host_of
 from tracejit.api.jit import jit
 from tracejit.backends.base import Resident
 from tracejit.backends.registry import backend_reason, get_backend, list_backends
@@ -18,7 +19,7 @@ from tracejit.support.source import user_location
 from tracejit.support.tree import map_tree
 from tracejit.tracer.interpreter import bind
 
-__all__ = ["computed_there", "device_get", "device_put", "devices"]
+__all__ = ["computed_there", "device_get", "device_put", "devices", "part_there"]
 
 
 def devices(backend: str | None = None) -> list[str]:
@@ -81,6 +82,46 @@ def computed_there(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]
     """The results of one operation on arrays of which some lie on a device: computed there, where they stay."""
     places = [data.place for x in args if type(x) is Array and isinstance(data := data_of(x), Resident)]
     return _operation(primitive, places[0])(*args)
+
+
+def part_there(x: Array, index: Any) -> Array:
+    """x[index] of an array on a device: there, but for masks, which say only on the host how much they take.
+
+    Raises: IndexError, for integers in arrays when somebody looks at the result.
+    """
+    parts = index if type(index) is tuple else (index,)
+    parts = tuple([operator.index(i) if _is_integer(i) else i for i in parts])
+    if all(type(i) is int or _is_part(i) for i in parts):
+        return adopt(data_of(x).part(parts))
+    arrays = [i if type(i) is Array else np.asarray(i) for i in parts if not _is_part(i)]
+    if not all(a.dtype.kind in "iu" for a in arrays):
+        return adopt(host_of(x)[as_numpy(index)])
+    kinds = [(i.start, i.stop, i.step) if isinstance(i, slice) else i if _is_part(i) else () for i in parts]
+    return _gather(tuple(kinds), data_of(x).place)(x, *arrays)
+
+
+def _is_part(i: Any) -> bool:
+    """Whether a part of an index is neither a number nor an array."""
+    return i is None or i is ... or isinstance(i, slice)
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+
+
+@functools.lru_cache(maxsize=256)
+def _gather(kinds: tuple[Any, ...], backend: str) -> Callable[..., Array]:
+    """x[index] with the arrays of an index as arguments.
+
+    kinds: None and ellipses of the index, slices as tuples, and empty tuples where arrays are.
+    """
+
+    def gather(x: Any, *arrays: Any) -> Any:
+        left = iter(arrays)
+        index = [next(left) if kind == () else slice(*kind) if isinstance(kind, tuple) else kind for kind in kinds]
+        return x[tuple(index)]
+
+    return jit(gather, backend=backend, redirect=False)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -173,7 +173,8 @@ def _straight(
         return None
     if not all(isinstance(x, Resident) for x in (*values, *keep)):
         return None
-    run = compiled.straight([*values, *keep], _dims_of(signature, values))
+    dims = _dims_of(signature, values)
+    run = compiled.straight([*values, *keep], dims, functools.partial(_failed, made, dims))
     if run is None:
         return None
     tree, leaves = made.out_tree, made.out_leaves
@@ -502,6 +503,12 @@ def _cut(shape: Sequence[Extent], counts: Mapping[Dim, int]) -> Callable[..., An
     return cut
 
 
+def _failed(made: Traced, dims: Mapping[str, int], failure: int) -> Exception:
+    """The error of a check of the program; `dims` are the extents of the call."""
+    failed = failure_error(failure, made.staged.sites or (), dims)
+    return failed.about(backend=made.lowered.backend.name) if isinstance(failed, TracejitError) else failed
+
+
 def _none_where(value: Any, flag: Any) -> Any:
     return None if flag else value
 
@@ -533,26 +540,26 @@ def _python_call(
     donated = donated_inputs(compiled.program)
     written = writeback.written if writeback is not None else ()
 
-    call: Callable[..., list[Any]] = compiled.run
-    resident = wrapped and isinstance(compiled, KeepsResults)
-    if wrapped and isinstance(compiled, KeepsResults):
-        call = compiled.run_resident
+    resident = compiled if wrapped and isinstance(compiled, KeepsResults) else None
 
     def run(values: Sequence[Any], leaves: Sequence[Any]) -> Any:
         given: list[Any] = [
             x if isinstance(x := values[n], Resident) else np.asarray(x, _dtype(signature.leaves[n])) for n in traced
         ]
-        if not resident:
+        if resident is None:
             _check_places(given, backend)
         inputs = list(given)
         for n in donated:
             inputs[n] = _to_give(given[n], [*given[:n], *given[n + 1 :]])
         dims = _dims_of(signature, inputs)
         try:
-            outputs = call([*inputs, *keep], dims)
+            outputs: list[Any] = (
+                compiled.run([*inputs, *keep], dims)
+                if resident is None
+                else resident.run_resident([*inputs, *keep], dims, functools.partial(_failed, made, dims))
+            )
         except FailedCheck as error:
-            failed = failure_error(error.failure, staged.sites or (), dims)
-            raise failed.about(backend=backend) if isinstance(failed, TracejitError) else failed from None
+            raise _failed(made, dims, error.failure) from None
         except TracejitError as error:
             error.about(backend=backend)
             raise
@@ -562,7 +569,7 @@ def _python_call(
         fresh = outputs[after:] or [inputs[n] for n in written]
         for position, new in zip(written, fresh, strict=True):
             if new is not leaves[traced[position]]:
-                np.copyto(leaves[traced[position]], new)
+                np.copyto(leaves[traced[position]], _host(new))
         for k, b in enumerate(compiled.program.outputs):
             if _is_counted(b.shape):
                 room, *counts = [_host(x) for x in (outputs[k], *[outputs[n] for n in made.counts.values()])]

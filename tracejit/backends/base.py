@@ -28,6 +28,7 @@ __all__ = [
     "KeepsResults",
     "LoweringRule",
     "NativeCalls",
+    "Pending",
     "Resident",
     "Target",
     "Timed",
@@ -75,19 +76,57 @@ class Compiled(Protocol):
     def text(self, stage: str) -> str: ...
 
 
+class Pending:
+    """A check of a program that is not waited for: nobody has looked yet whether it has failed.
+
+    read: gives the failure, 0 where there is none, once the program has run.  explain: the error of a failure.
+    """
+
+    __slots__ = ("_explain", "_failure", "_read")
+
+    def __init__(self, read: Callable[[], int], explain: Callable[[int], Exception]) -> None:
+        self._read: Callable[[], int] | None = read
+        self._explain = explain
+        self._failure = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is known that nothing has failed."""
+        return self._read is None and not self._failure
+
+    def look(self) -> None:
+        """Wait for the check.   Raises: the error where it has failed, each time a new one."""
+        read = self._read
+        if read is not None:
+            self._failure = read()
+            self._read = None
+        if self._failure:
+            raise self._explain(self._failure)
+
+
 class Resident(ABC):
     """An array in the memory of a device, which never changes.
 
-    place: of the device, "opencl:0".  kind: equal for two arrays that the same programs take.
+    place: of the device, "opencl:0".  kind: equal for two arrays that the same programs take.  pending: checks on which
+    its values depend; they are looked at before these are.
     """
 
-    __slots__ = ("dtype", "kind", "place", "shape")
+    __slots__ = ("dtype", "kind", "pending", "place", "shape")
 
-    def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...], place: str) -> None:
+    def __init__(
+        self, dtype: np.dtype[Any], shape: tuple[int, ...], place: str, pending: tuple[Pending, ...] = ()
+    ) -> None:
         self.dtype = dtype
         self.shape = shape
         self.place = place
         self.kind = (place, dtype, shape)
+        self.pending = pending
+
+    def look(self) -> None:
+        """Wait for the checks on which the values depend.   Raises: the error of one that has failed."""
+        for check in self.pending:
+            check.look()
+        self.pending = ()
 
     @property
     def ndim(self) -> int:
@@ -113,6 +152,13 @@ class Resident(ABC):
         """
 
     @abstractmethod
+    def part(self, index: tuple[Any, ...]) -> Resident:
+        """The elements that an index of integers, slices, None and an ellipsis takes, on the same device.
+
+        Raises: IndexError.
+        """
+
+    @abstractmethod
     def wait(self) -> None:
         """Return once it is computed."""
 
@@ -121,16 +167,22 @@ class Resident(ABC):
 class KeepsResults(Protocol):
     """A compiled program that takes arrays on its device, and can leave its results there.
 
+    A check of the program is not waited for: it is `pending` on the results, and `explain` makes its error.  So are the
+    checks that are pending on the arguments.
+
     straight: what runs it, without any checks, for arguments of the same kinds as these, which all lie on the device;
-    None where it takes more than launches.
+    None where it takes more than launches and checks.
     """
 
     def run_resident(
-        self, inputs: Sequence[np.ndarray[Any, Any] | Resident], dims: dict[str, int]
+        self,
+        inputs: Sequence[np.ndarray[Any, Any] | Resident],
+        dims: dict[str, int],
+        explain: Callable[[int], Exception],
     ) -> list[Resident]: ...
 
     def straight(
-        self, inputs: Sequence[Resident], dims: Mapping[str, int]
+        self, inputs: Sequence[Resident], dims: Mapping[str, int], explain: Callable[[int], Exception]
     ) -> Callable[[Sequence[Resident]], list[Resident]] | None: ...
 
 

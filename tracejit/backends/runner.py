@@ -7,13 +7,15 @@ the last one.  What it allocates is poisoned under TRACEJIT_POISON.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, assert_never, runtime_checkable
 
 import numpy as np
 from attrs import define
 
+from tracejit.backends.base import Pending
 from tracejit.ir.extents import evaluate, held
 from tracejit.ir.kernel import Buffer
 from tracejit.ir.program import (
@@ -37,7 +39,10 @@ from tracejit.support.config import config
 from tracejit.support.errors import FailedCheck, InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 
-__all__ = ["CallsLibraries", "Machine", "Plan", "plan_of", "run_arguments", "run_in_memory", "run_program", "seen_as"]
+__all__ = [
+    "CallsLibraries", "Later", "Machine", "Plan", "plan_of", "run_arguments",
+    "run_in_memory", "run_program", "seen_as",
+]  # fmt: skip
 
 M = TypeVar("M")
 
@@ -101,6 +106,22 @@ def plan_of(program: Program) -> Plan:
     return Plan(program, tuple(map(tuple, begins)), tuple(map(tuple, ends)), unused)
 
 
+@frozen(eq=False)
+class Later:
+    """The checks of a run that are not waited for.
+
+    explain: makes the error of a failure.  checks: those that the arguments depend on, then those of the program.
+    """
+
+    explain: Callable[[int], Exception]
+    checks: list[Pending]
+
+    def look(self) -> None:
+        """Wait for all so far.   Raises: the error of one that has failed."""
+        for check in self.checks:
+            check.look()
+
+
 def run_program(
     plan: Plan, machine: Machine[Any], inputs: Sequence[Any], dims: Mapping[str, int]
 ) -> list[np.ndarray[Any, Any]]:
@@ -114,28 +135,37 @@ def run_program(
 
 
 def run_arguments(
-    plan: Plan, machine: Machine[M], inputs: Sequence[Any], dims: Mapping[str, int]
+    plan: Plan, machine: Machine[M], inputs: Sequence[Any], dims: Mapping[str, int], later: Later | None = None
 ) -> list[tuple[M, ProgramBuffer, tuple[int, ...]]]:
-    """The same, results where they are: (memory, buffer of the program, shape) each."""
+    """The same, results where they are: (memory, buffer of the program, shape) each.
+
+    later: takes the checks between the steps of the program; None if each is waited for.
+    """
     program = plan.program
     if len(inputs) != len(program.inputs):
         raise InternalError(f"program {program.name} takes {len(program.inputs)} inputs, not {len(inputs)}")
     arguments = [machine.upload(x, b.layout) for b, x in zip(program.inputs, inputs, strict=True)]
-    results = run_in_memory(plan, machine, arguments, dims)
+    results = run_in_memory(plan, machine, arguments, dims, later)
     shapes = [tuple([evaluate(n, dims) for n in b.room]) for b in program.outputs]
     return list(zip(results, program.outputs, shapes, strict=True))
 
 
-def run_in_memory(plan: Plan, machine: Machine[M], arguments: Sequence[M], dims: Mapping[str, int]) -> list[M]:
+def run_in_memory(
+    plan: Plan, machine: Machine[M], arguments: Sequence[M], dims: Mapping[str, int], later: Later | None = None
+) -> list[M]:
     """The memory of the results of a program whose arguments are in place."""
     program = plan.program
-    walk = _Walk(machine, dims, dict(zip(program.inputs, arguments, strict=True)))
+    walk = _Walk(machine, dims, dict(zip(program.inputs, arguments, strict=True)), later)
     for b in plan.unused:
         walk.begin(b)
     for step, begins, ends in zip(program.steps, plan.begins, plan.ends, strict=True):
         for b in begins:
             walk.begin(b)
-        walk.run((step,))
+        if later is not None and isinstance(step, Check):
+            read = functools.partial(_number, machine, walk.memory[step.failure], step.failure.dtype)
+            later.checks.append(Pending(read, later.explain))
+        else:
+            walk.run((step,))
         for b in ends:
             del walk.memory[b]
     return [walk.memory[b] for b in program.outputs]
@@ -153,6 +183,7 @@ class _Walk:
     machine: Machine[Any]
     dims: Mapping[str, int]
     memory: dict[ProgramBuffer, Any]
+    later: Later | None
 
     def begin(self, b: ProgramBuffer) -> None:
         """Give a buffer memory, poisoned if the switches ask for it."""
@@ -162,8 +193,16 @@ class _Walk:
             poison = np.full(shape, poison_value(b.dtype), numpy_dtype(b.dtype))
             self.machine.copy(fresh, self.machine.upload(poison, "C"))
 
+    def number(self, b: ProgramBuffer) -> int:
+        """An integer, read back.  What depends on a check that has failed decides nothing."""
+        if self.later is not None:
+            self.later.look()
+        return _number(self.machine, self.memory[b], b.dtype)
+
     def flag(self, b: ProgramBuffer) -> bool:
         """A condition, read back."""
+        if self.later is not None:
+            self.later.look()
         found = self.machine.download(self.memory[b], b.dtype, _shape(b, self.dims))
         if numpy_dtype(b.dtype) != np.bool_ or found.shape != ():
             raise InternalError(f"flag {b.name} is {b.dtype}{list(b.shape)}; flags are bool of rank 0")
@@ -199,16 +238,19 @@ class _Walk:
                         self.run(step.body)
                     self.dims = outer
                 case BindExtent():
-                    count = int(self.machine.download(memory[step.count], step.count.dtype, ()))
-                    self.dims = {**self.dims, step.index: count}
+                    self.dims = {**self.dims, step.index: self.number(step.count)}
                 case Branch():
                     self.run(step.then if self.flag(step.flag) else step.orelse)
                 case Check():
-                    failure = int(self.machine.download(memory[step.failure], step.failure.dtype, ()))
+                    failure = self.number(step.failure)
                     if failure:
                         raise FailedCheck(failure)
                 case _:
                     assert_never(step)
+
+
+def _number(machine: Machine[M], memory: M, dtype: str) -> int:
+    return int(machine.download(memory, dtype, ()))
 
 
 def seen_as(buffer: Buffer, array: np.ndarray[Any, Any], dims: Mapping[str, int]) -> np.ndarray[Any, Any]:

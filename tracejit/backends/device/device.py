@@ -49,6 +49,7 @@ class Device(ABC):
     def __init__(self, largest: int, total: int) -> None:
         """largest, total: bytes of one buffer, and of the device."""
         self.uploads = self.downloads = 0  # copies from the host, and to it
+        self.slices: dict[tuple[int, int], Launchable] = {}  # kernels that copy parts of arrays
         self.pool = Pool(self.create, self.release, self.full, self.name, largest, total // 4)
 
     # What a driver does

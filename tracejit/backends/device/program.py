@@ -11,11 +11,11 @@ import numpy as np
 from tracejit.backends.base import Resident
 from tracejit.backends.device.device import Device
 from tracejit.backends.device.memory import DeviceBuffer
-from tracejit.backends.device.resident import DeviceArray
+from tracejit.backends.device.resident import DeviceArray, at_most, pending_on
 from tracejit.backends.device.straight import Straight
 from tracejit.backends.grid import GridSchedule
-from tracejit.backends.runner import plan_of, run_arguments, run_in_memory, run_program
-from tracejit.ir.program import Launch, Program, walk_steps
+from tracejit.backends.runner import Later, plan_of, run_arguments, run_in_memory, run_program
+from tracejit.ir.program import Check, Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
 from tracejit.support.config import config
@@ -53,24 +53,31 @@ class DeviceProgram:
 
     def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:
         """The results, in the order of the signature.  Raises OutOfMemory, LaunchError."""
+        for check in pending_on(inputs):
+            check.look()
         return run_program(self._plan, self, inputs, dims)
 
-    def run_resident(self, inputs: Sequence[Array | Resident], dims: dict[str, int]) -> list[Resident]:
-        """The results, which stay on the device.  Arguments that are there are not copied.
+    def run_resident(
+        self, inputs: Sequence[Array | Resident], dims: dict[str, int], explain: Callable[[int], Exception]
+    ) -> list[Resident]:
+        """The results, which stay on the device.  Arguments that are there are not copied, checks not waited for.
 
-        Raises: OutOfMemory, LaunchError; UnsupportedError for an argument on another device.
+        Raises: OutOfMemory, LaunchError; UnsupportedError for an argument on another device; what a check has found
+        where the program depends on it: for a loop or a branch, or because many are to be looked at by now.
         """
-        found = run_arguments(self._plan, self, inputs, dims)
-        return [DeviceArray(m, numpy_dtype(b.dtype), shape, self.place) for m, b, shape in found]
+        later = Later(explain, pending_on(inputs))
+        found = run_arguments(self._plan, self, inputs, dims, later)
+        pending = at_most(later.checks, bool(found))
+        return [DeviceArray(m, numpy_dtype(b.dtype), shape, self.place, pending) for m, b, shape in found]
 
     def straight(
-        self, inputs: Sequence[Resident], dims: Mapping[str, int]
+        self, inputs: Sequence[Resident], dims: Mapping[str, int], explain: Callable[[int], Exception]
     ) -> Callable[[Sequence[Resident]], list[Resident]] | None:
-        """What runs the program for arguments of the same kinds, all on the device, where it is launches only."""
+        """What runs the program for arguments of the same kinds, all on the device, where it is launches and checks."""
         there = all(isinstance(x, DeviceArray) and x.buffer.device is self.device for x in inputs)
-        if not there or config.poison or not all(isinstance(s, Launch) for s in self.program.steps):
+        if not there or config.poison or not all(isinstance(s, (Launch, Check)) for s in self.program.steps):
             return None
-        return Straight(self.program, self._launchables, self.device, self.place, dims)
+        return Straight(self.program, self._launchables, self.device, self.place, dims, explain)
 
     def prepare(self, inputs: Sequence[Array], dims: dict[str, int]) -> Callable[[], None]:
         """Runs on arguments that are on the device already, for measuring."""
