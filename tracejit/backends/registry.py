@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from importlib import import_module
 
 from tracejit.backends.base import Backend
+from tracejit.backends.trial import reason_of_crash
 from tracejit.support.config import variable
 from tracejit.support.errors import BackendUnavailable, UnknownBackend
 from tracejit.support.nodes import define
@@ -21,11 +22,14 @@ __all__ = [
 
 @define(eq=False)
 class BackendInfo:
-    """A known backend: how it is made, its place in lists (hidden if negative), and the instance once made."""
+    """A known backend: how it is made, its place in lists (hidden if negative), the packages that load its driver, and
+    the instance once made.
+    """
 
     name: str
     factory: Callable[[], Backend] | str
     priority: int
+    packages: tuple[str, ...] = ()
     instance: Backend | None = None
     reason: str = ""
 
@@ -38,14 +42,17 @@ GROUP = "tracejit.backends"
 _PRIORITY = 40  # of those: behind the CPU, so that nothing changes for whom a package is merely installed
 
 
-def register_backend(name: str, factory: Callable[[], Backend] | str, *, priority: int) -> None:
+def register_backend(
+    name: str, factory: Callable[[], Backend] | str, *, priority: int, packages: tuple[str, ...] = ()
+) -> None:
     """Make a backend known.
 
     factory: what makes it, a class or a function, or its name, "module:class", so that the module is loaded at first
     use.  It raises BackendUnavailable with the reason if the backend cannot work here; a module that is missing is one
-    too.
+    too.  packages: those that load a driver into the process, where some do; it is tried in another process first, once
+    (`backends/trial.py`), and one that crashes there makes the backend unavailable.
     """
-    _BACKENDS[name] = BackendInfo(name, factory, priority)
+    _BACKENDS[name] = BackendInfo(name, factory, priority, packages)
 
 
 @functools.cache
@@ -62,7 +69,7 @@ def _know_of_packages() -> None:
 def temporary_backend(backend: Backend) -> Generator[str]:
     """A name under which `backend` can be asked for meanwhile."""
     name = f"{backend.name}#{id(backend)}"
-    _BACKENDS[name] = BackendInfo(name, lambda: backend, -1, backend)
+    _BACKENDS[name] = BackendInfo(name, lambda: backend, -1, instance=backend)
     try:
         yield name
     finally:
@@ -154,8 +161,12 @@ def _loaded(name: str) -> Backend:
 
 def _made(info: BackendInfo) -> Backend:
     """What the factory gives.  Raises BackendUnavailable: its own, where a module is missing, or where the backend has
-    another name, under which its rules and spellings would not be found.
+    another name, under which its rules and spellings would not be found, or where its driver crashes.
     """
+    if info.packages and isinstance(info.factory, str):
+        crash = reason_of_crash(info.name, info.factory, info.packages)
+        if crash:
+            raise BackendUnavailable(crash)
     try:
         made = _factory(info)()
     except ImportError as error:
@@ -177,8 +188,8 @@ def _factory(info: BackendInfo) -> Callable[[], Backend]:
     return found
 
 
-register_backend("cuda", "tracejit.backends.cuda.backend:CudaBackend", priority=100)
-register_backend("opencl", "tracejit.backends.opencl.backend:OpenCLBackend", priority=90)
-register_backend("vulkan", "tracejit.backends.vulkan.backend:VulkanBackend", priority=80)
+register_backend("cuda", "tracejit.backends.cuda.backend:CudaBackend", priority=100, packages=("pycuda", "cuda"))
+register_backend("opencl", "tracejit.backends.opencl.backend:OpenCLBackend", priority=90, packages=("pyopencl",))
+register_backend("vulkan", "tracejit.backends.vulkan.backend:VulkanBackend", priority=80, packages=("vulkan",))
 register_backend("cpu", "tracejit.backends.cpu.backend:CPUBackend", priority=50)
 register_backend("reference", "tracejit.backends.reference.backend:ReferenceBackend", priority=5)

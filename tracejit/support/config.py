@@ -24,6 +24,7 @@ VARIABLES = {
     "OPENCL_DEVICE": "the OpenCL device, by number or a part of its name",
     "OPENCL_PARTS": "into how many devices each OpenCL device is taken apart",
     "POISON": "fill memory with a pattern before it is used, between guards",
+    "PROBE": "0: drivers are loaded without being tried in a process of their own first",
     "RECYCLE_BYTES": "how much memory of results is kept for the next ones",
     "REPLACE": "a directory of edited texts that take the place of what passes made",
     "STATEMENTS": "trace Python's own loops and branches as loops and branches of the program; 0: do not",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tracejit.support.config import variable
 
-__all__ = ["available_cpus", "physical_memory", "thread_count", "user_cache"]
+__all__ = ["available_cpus", "cache_folder", "physical_memory", "thread_count", "user_cache"]
 
 
 def available_cpus() -> int:
@@ -52,6 +52,17 @@ def user_cache() -> Path | None:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(base) if base and os.path.isabs(base) else None
+
+
+def cache_folder() -> Path | None:
+    """Where what is made once for a machine is kept: TRACEJIT_CACHE_DIR (empty: nowhere), else a folder of the user's
+    cache; None if there is none.
+    """
+    named = variable("CACHE_DIR")
+    if named is not None:
+        return Path(named) if named else None
+    cache = user_cache()
+    return None if cache is None else cache / "tracejit"
 
 
 def physical_memory() -> int:

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from tracejit.backends.cpu.runtime import object_cache
+from tracejit.support.platform import cache_folder
 
 TEXT = "define i32 @answer() {\n  ret i32 42\n}\n"
 
@@ -42,7 +43,7 @@ def test_a_damaged_entry_is_a_miss_and_is_replaced(folder, damage):
 
 def test_an_empty_name_switches_the_cache_off(monkeypatch):
     monkeypatch.setenv("TRACEJIT_CACHE_DIR", "")
-    assert object_cache.cache_folder() is None
+    assert cache_folder() is None
     assert answer(object_cache.load_cached(TEXT)) == 42
 
 

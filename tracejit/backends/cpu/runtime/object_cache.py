@@ -14,25 +14,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tracejit.backends.cpu.runtime import llvm, processor
-from tracejit.support.config import variable
 from tracejit.support.digest import checksum, fingerprint
 from tracejit.support.errors import CompileError
-from tracejit.support.platform import user_cache
+from tracejit.support.platform import cache_folder
 
-__all__ = ["cache_folder", "load_cached"]
+__all__ = ["load_cached"]
 
 # names a module takes from outside
 _DECLARED = re.compile(r"^(?:declare [^@\n]*|(?=@[\w.$]+ = external ))@([\w.$]+)", re.MULTILINE)
 _CHECKSUM = 32  # bytes in front of the object
-
-
-def cache_folder() -> Path | None:
-    """Where compiled run-time modules are kept; None if the cache is off."""
-    named = variable("CACHE_DIR")
-    if named is not None:
-        return Path(named) if named else None
-    cache = user_cache()
-    return None if cache is None else cache / "tracejit"
 
 
 def load_cached(text: str, *, symbols: Mapping[str, int] | None = None, passes: str | None = None) -> llvm.Library:
