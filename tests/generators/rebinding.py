@@ -48,7 +48,8 @@ class Writer:
         r = self.random
         of_its_own = ["x.copy()", "x * 2", "x[::-1].copy()", "M[0] + 1", "np.zeros_like(x)"]
         shared = ["x", "a", "M[1]", "M2[0]", "M2[1]"]
-        body = [Statement("k = 0", fixed=True), Statement("i = 0", fixed=True), Statement("M2 = M.copy()", fixed=True)]
+        first = r.choice(["0", "0", "0", "len(x) // 3", "M.shape[0] - 2", "x.size % 3"])
+        body = [Statement(f"k = {first}", fixed=True), *[Statement(s, fixed=True) for s in ("i = 0", "M2 = M.copy()")]]
         for n in NAMES:
             first = r.choice(of_its_own if r.random() < 0.75 or n == "a" else shared)
             body.append(Statement(f"{n} = {first}", fixed=True))
@@ -57,7 +58,8 @@ class Writer:
             body.append(self.loop())
             body += self.block(r.randint(0, 1))
         wanted = self.wanted or r.sample([*NAMES, "k", "x", "M2"], r.randint(2, 5))
-        return [*body, Statement(f"return {', '.join(wanted)}", fixed=True)]
+        nothing = self.everywhere and r.random() < 0.1
+        return [*body, Statement("return None" if nothing else f"return {', '.join(wanted)}", fixed=True)]
 
     def block(self, count: int) -> list[Statement]:
         return [s for _ in range(count) for s in self.statement()]
@@ -92,7 +94,7 @@ class Writer:
             inner = self.block(r.randint(0 if leaves else 1, 2))
             if self.everywhere and r.random() < 0.12:
                 leaves = True
-                inner.append(Statement(f"return {', '.join(self.wanted)}"))
+                inner.append(Statement(f"return {', '.join(self.wanted)}" if r.random() < 0.8 else "return None"))
             elif leaves:
                 inner.append(Statement(r.choice(["break", "break", "continue"])))
             made = [Statement(f"if {test}:", inner)]

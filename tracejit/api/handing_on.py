@@ -88,7 +88,7 @@ def taken_on(variables: Variables, error: HeldChanges) -> list[tuple[Slot, Any]]
     """The places that a statement can hand on as well, with what they held; nothing if these are not all."""
     known = {slot.identity for slot in variables.slots.values()}
     new = [(slot, before) for slot, before in error.slots if slot.identity not in known]
-    return new if all(before is None or can_be_carried(before) for _, before in new) else []
+    return new if all(x is None or isinstance(x, Dim) or can_be_carried(x) for _, x in new) else []
 
 
 def probed(

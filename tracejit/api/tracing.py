@@ -219,10 +219,9 @@ def trace_call(
         values, tree = flatten(result)
         whole = absence_of(result)
         if whole is not None and whole.none and any(x is result for x in whole.whole):
-            values, nothing = [unmarked(v) for v in values], [whole.flag]
+            nothing, flags = [whole.flag], [whole.flag for _ in values]
         else:
-            nothing = []
-        flags = [_flag_of_none(v) for v in values]
+            nothing, flags = [], [_flag_of_none(v) for v in values]
         values = [v if flag is None else unmarked(v) for v, flag in zip(values, flags, strict=True)]
         out["tree"] = _with_known_keys(tree)
         if len(values) > MOST_LEAVES:
@@ -237,7 +236,7 @@ def trace_call(
         extents = _counts_of(kept)
         out["counts"] = {n: len(kept) + k for k, n in enumerate(extents)}
         absent = [(n, flag) for n, flag in zip(out["slots"], flags, strict=True) if flag is not None]
-        absent += [(WHOLE, flag) for flag in nothing]
+        absent = [(WHOLE, flag) for flag in nothing] or absent
         out["absent"] = {n: len(kept) + len(extents) + k for k, (n, _) in enumerate(absent)}
         return [*kept, *map(OPERATORS.extent, extents), *[flag for _, flag in absent]]
 

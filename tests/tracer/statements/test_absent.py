@@ -292,8 +292,26 @@ def changed_before(x, t):
     return x.sum()
 
 
+def array_and_number(x, t):
+    if x[0] > t:
+        return x * 2, 1.0
+    return None
+
+
+def arrays_of_a_loop(x, t):
+    for i in range(len(x)):
+        x = x + 1
+        if x[i] > t:
+            return {"x": x}["x"], (x[:1], i), np.ones(2)
+    return None
+
+
+def selected_and_number(x, t):
+    return (x[x > t], 1) if x.sum() > t else None
+
+
 RETURNED = [
-    index_of, first_or_none, best_beside_others, doubled_or_none, two_of_their_own, place_and_value, taken_apart,
+    array_and_number, arrays_of_a_loop, selected_and_number, index_of, first_or_none, best_beside_others, doubled_or_none, two_of_their_own, place_and_value, taken_apart,
     selected, changed_before,
 ]  # fmt: skip
 

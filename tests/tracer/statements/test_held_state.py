@@ -229,6 +229,27 @@ def left_early(x, t):
     return a.total, False
 
 
+@case
+def counts_that_begin_with_extents(x, t):
+    a = Account()
+    a.total = len(x)
+    d, q, n = {"left": len(x) // 2}, [x.shape[0] - 1, x.size], len(x)
+
+    def fewer():
+        nonlocal n
+        n -= 1
+
+    if x[0] > t:
+        a.total += 1
+        fewer()
+    for v in x:
+        if v > t:
+            d["left"] -= 1
+            q[0], q[1] = q[1], q[0]
+            fewer()
+    return a.total, d, q, n
+
+
 @pytest.mark.parametrize("t", [0.75, 1.5, 5.0])
 @pytest.mark.parametrize("f", CASES.functions, ids=lambda f: f.__name__)
 def test_as_python(f: Callable[..., Any], t: float):
