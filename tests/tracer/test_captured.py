@@ -3,6 +3,7 @@ rebound names are followed or traced anew."""
 
 import functools
 import gc
+import linecache
 import random
 import threading
 import types
@@ -218,6 +219,44 @@ def test_an_array_of_rank_0_is_read_live():
     m.S[...] = 3.0
     call(m.f, m, X)
     assert m.f.compilations == 1
+
+
+IN_BLOCKS = {
+    "branch": "if x.sum() > 2: return x + S\n    return x",
+    "chosen": "return x + S if x.sum() > 2 else x",
+    "while": "k = 0.0\n    while k < x.sum(): k = k + S\n    return k",
+    "loop": "t = 0.0\n    for v in x:\n        if v > 0: t = t + S\n    return t",
+    "cond": "return tj.lax.cond(x.sum() > 2, lambda: x * S, lambda: x)",
+    "fori": "return tj.lax.fori_loop(0, 3, lambda i, y: y + S.sum(), x)",
+    "both": "y = x * S\n    if x.sum() > 2: y = y + S\n    return y",
+    "view": "if x.sum() > 2: return x + O.w\n    return x",
+    "attribute": "if x.sum() > 2: return np.where(x > O.s, x, O.s)\n    return x",
+    "mapped": "return tj.vmap(lambda v: v + S if v > 0 else v)(x)",
+    "derivative": "return tj.grad(lambda x: (x * x * S).sum() if x.sum() > 2 else x.sum())(x)",
+}
+
+
+@pytest.mark.parametrize("body", IN_BLOCKS)
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_an_array_of_rank_0_is_read_live_in_blocks(body: str, backend: str):
+    whole = np.full(4, 1.5)
+    held = types.SimpleNamespace(s=np.array(1.5), w=whole[1:2].reshape(()))
+    plain = IN_BLOCKS[body].startswith("return tj")
+    text = f"def f(x):\n    {IN_BLOCKS[body]}\ng = tj.jit(f, backend={backend!r})\n"
+    m = module("", S=np.array(1.5), O=held)
+    name = f"<in blocks {body} {backend}>"
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    exec(compile(text, name, "exec"), m.__dict__)
+    for value in (1.5, 10.0, 2.0, 2.0):
+        for changed in (m.S, held.s, whole):
+            changed[...] = value
+        x = np.arange(3.0)
+        got, want = m.g(x), tj.jit(m.f)(x) if plain else m.f(x)
+        np.testing.assert_allclose(got, want)
+        if plain:
+            expected = {"cond": x * value, "fori": x + 3 * value, "mapped": np.where(x > 0, x + value, x)}
+            np.testing.assert_allclose(got, expected.get(body, 2 * x * value))
+    assert m.g.compilations == 1
 
 
 def test_an_array_whose_shape_or_memory_is_changed_in_place_is_noticed():

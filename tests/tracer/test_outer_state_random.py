@@ -8,12 +8,14 @@ change both, and after each the results are compared, and what the worlds hold.
 
 from __future__ import annotations
 
+import linecache
 import os
 import random
 import sys
 import traceback
 import types
 import warnings
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -117,6 +119,14 @@ def state(v, seen=None):
     if hasattr(v, "__dict__") and not isinstance(v, type): return state(dict(sorted(vars(v).items())), seen)
     return type(v).__name__
 """
+
+
+FORMS = [  # of the function's end: what is outside is read anywhere
+    *["return x + {}"] * 5,
+    "if x.sum() > 2: x = x + {}\n    return x",
+    "for v in (1.0, 2.0, 3.0):\n        if x[0] < 50 * v: x = x + {}\n    return x",
+    "n = x[0]\n    while n < 2:\n        x = x + {}\n        n += 1\n    return x",
+]
 
 
 class Writer:
@@ -517,13 +527,9 @@ class Writer:
         self.build()
         self.draw.shuffle(self.terms)
         body = "".join(f"    {line}\n" for line in self.effects)
-        return (
-            WORLD
-            + "\n".join(self.setup)
-            + f"\ndef f(x):\n{body}    return x + "
-            + " + ".join(self.terms or ["1"])
-            + "\n"
-        )
+        terms = " + ".join(self.terms or ["1"])
+        form = self.draw.choice(FORMS).format(terms)
+        return WORLD + "\n".join(self.setup) + f"\ndef f(x):\n{body}    {form}\n"
 
 
 class World:
@@ -538,7 +544,9 @@ class World:
         self.module.change = self.change
         self.environment = dict(os.environ)
         sys.modules[name] = self.module
-        exec(compile(text, f"<{name}>", "exec"), self.module.__dict__)
+        file = f"<{name} {zlib.crc32(text.encode())}>"
+        linecache.cache[file] = len(text), None, text.splitlines(True), file  # so that its source is known
+        exec(compile(text, file, "exec"), self.module.__dict__)
         self.jitted = tj.jit(self.module.f) if compiled else self.module.f
 
     def run(self, statement: str) -> str:

@@ -12,7 +12,7 @@ from tracejit.api.carries import can_be_carried
 from tracejit.api.handing_on import Like, not_handed_on
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
-from tracejit.tracer.absence import absence_of, perhaps, unmarked
+from tracejit.tracer.absence import handed_on_absence, perhaps, unmarked
 from tracejit.tracer.statements.variables import RETURNED, UNBOUND
 
 __all__ = ["VALUE", "AbsentThere", "MayBeAbsent", "kind_of"]
@@ -88,7 +88,7 @@ class MayBeAbsent:
             like = self.likes[name]
             assert like is not None
             return True, like.zeros()
-        absence = absence_of(value)
+        absence = handed_on_absence(value)
         return (False if absence is None else absence.flag), unmarked(value)
 
     def value(self, name: str, handed: Any) -> Any:

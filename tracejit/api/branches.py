@@ -27,7 +27,7 @@ from tracejit.api.handing_on import (
 from tracejit.api.lengths import LeftLengths, LengthsVary, settled
 from tracejit.api.raising import Raises, raise_where, run_block
 from tracejit.support.errors import TracejitError
-from tracejit.tracer.absence import absence_of
+from tracejit.tracer.absence import handed_on_absence
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.slots import HeldChanges
@@ -96,7 +96,7 @@ def _branch(
     kept = [n for n in known if n in variables.cells and before[n] is not None and stays(before[n], n in augmented)]
     names = [n for n in known if n in variables.cells and n not in kept]
     filled = _filled(variables, (then, orelse), [n for n in names if before[n] is UNBOUND and n not in sure])
-    perhaps_absent = MayBeAbsent(n for n in names if absence_of(before[n]) is not None)
+    perhaps_absent = MayBeAbsent(n for n in names if handed_on_absence(before[n]) is not None)
     seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}  # of each block the last trace counts
     kinds: dict[Callable[[], Any], dict[str, Any]] = {}
     lengths = LeftLengths()

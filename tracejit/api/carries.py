@@ -23,7 +23,8 @@ from tracejit.tracer.tracer import Lost, Tracer
 
 __all__ = [
     "Alternatives", "Sharing", "bound_anew", "can_be_carried", "changed_elsewhere", "check_alone", "check_lost",
-    "is_array", "is_tuple", "order_of", "perhaps_one_of", "places_after", "root_of", "surely_two", "turned",
+    "is_array", "is_tuple", "kind_of_rank_0", "order_of", "perhaps_one_of", "places_after", "root_of", "surely_two",
+    "turned",
 ]  # fmt: skip
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -48,6 +49,11 @@ def can_be_carried(x: Any) -> bool:
 def is_array(x: Any) -> bool:
     """Whether `x += 1` changes it in place."""
     return isinstance(x, np.ndarray) or (isinstance(x, Tracer) and not x.is_scalar)
+
+
+def kind_of_rank_0(x: Any) -> bool | None:
+    """Whether what is handed on is an array also where its rank is 0: None if data say that."""
+    return x.is_array if isinstance(x, Tracer) and not x.aval.shape and x.root is None else is_array(x)
 
 
 def root_of(x: Tracer) -> Cell:

@@ -19,7 +19,7 @@ from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import TracejitError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
-from tracejit.tracer.absence import absence_of, unmarked, used
+from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked, used
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
@@ -47,6 +47,7 @@ __all__ = [
     "among",
     "held_by",
     "negation",
+    "selects",
     "site_of",
     "subject",
 ]
@@ -61,6 +62,8 @@ def condition(x: Any) -> Any:
     """A value as a condition: one that may be None does not hold then; a computed extent is a number."""
     x = _operand(x)
     absence = absence_of(x)
+    if isinstance(x, tuple) and x and absence is not None and absence.none:
+        return negation(absence.flag)
     if type(x) is not Tracer or absence is None or not absence.none or x.size != 1:
         return x
     return _number(np.logical_and(np.not_equal(flag(_present(x)), 0), np.logical_not(absence.flag)))
@@ -220,7 +223,7 @@ def _as_flag(x: Any) -> Any:
 
 def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]) -> Any:
     """`value in (elements() ...)`, by `python` where it is no number of the program among numbers."""
-    x = _operand(value)
+    x = known_to_be_there(_operand(value), "whether something holds")
     if not is_open(x) or x.shape or absence_of(x) is not None:
         return python(value)
     found = [element() for element in elements]
@@ -240,7 +243,7 @@ def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]
 
 def held_by(value: Any, holder: Any) -> Any:
     """`value in holder`: whether an element of an array, or of a collection of numbers, is equal."""
-    x = _operand(value)
+    x = known_to_be_there(_operand(value), "whether something holds")
     if isinstance(holder, Tracer) and not holder.is_scalar and (holder.known() is None or isinstance(x, Tracer)):
         return _any_equal(holder, x)
     if not is_open(x) or x.shape or absence_of(x) is not None:
@@ -317,9 +320,15 @@ def compared(which: str, x: Any, y: Any) -> Any:
     """`x == None` and `x != None`."""
     for one, other in ((x, y), (y, x)):
         absence = absence_of(one)
-        if other is None and absence is not None and absence.none and type(one) is Tracer and one.is_scalar:
+        alone = isinstance(one, tuple) or (type(one) is Tracer and one.is_scalar)
+        if other is None and absence is not None and absence.none and alone:
             return absence.flag if which == "Eq" else negation(absence.flag)
     return _OPERATORS[which](x, y)
+
+
+def selects(x: Any) -> Any:
+    """What a comprehension asks for its truth.   Raises: TracerError for a tuple that may be None."""
+    return known_to_be_there(x, "the truth of")
 
 
 def subject(x: Any) -> Any:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tracejit.api.bodies import OF_ITS_OWN_LENGTH, Body, carried
-from tracejit.api.carries import Alternatives, Sharing, can_be_carried, is_array, is_tuple, root_of
+from tracejit.api.carries import (
+    Alternatives,
+    Sharing,
+    can_be_carried,
+    is_array,
+    is_tuple,
+    kind_of_rank_0,
+    root_of,
+)
 from tracejit.api.lengths import in_the_room, settled
 from tracejit.ir.extents import Dim
 from tracejit.primitives.creation import zeros_of
@@ -14,7 +22,7 @@ from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import frames_of, user_location
 from tracejit.support.tree import flatten, unflatten
-from tracejit.tracer.absence import Absence, absence_of
+from tracejit.tracer.absence import Absence, handed_on_absence
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.operators import OPERATORS
@@ -212,6 +220,11 @@ def shared_results(
         if outer or both_have:
             leaves[n] = sources[0]
             always.add(n)
+    for n, x in enumerate(leaves):
+        if isinstance(x, Tracer) and not x.aval.shape and n not in always:
+            kinds = {kind_of_rank_0(left[n]) for left in lefts}
+            kinds |= set[bool | None]() if certain or n >= len(initial) else {kind_of_rank_0(initial[n])}
+            x.is_array = kinds.pop() if len(kinds) == 1 else None
     alternatives = Alternatives.of(leaves, lefts) if len(seen) > 1 else None
     for n, x in enumerate(leaves):
         if isinstance(x, Tracer) and n not in always:
@@ -275,7 +288,7 @@ class Like:
         leaves, tree = flatten(value)
         avals = [aval_of_argument(x) for x in leaves]
         parts = [(a.with_shape(in_the_room(a.shape)), is_array(x)) for a, x in zip(avals, leaves, strict=True)]
-        return Like(parts, tree, absence_of(value))
+        return Like(parts, tree, handed_on_absence(value))
 
     def zeros(self) -> Any:
         return unflatten(self.tree, [_zeros(aval, array) for aval, array in self.parts])

@@ -29,6 +29,7 @@ from tracejit.api.carries import (
     check_alone,
     check_lost,
     is_array,
+    kind_of_rank_0,
     order_of,
     perhaps_one_of,
     places_after,
@@ -57,7 +58,7 @@ from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
-from tracejit.tracer.absence import absence_of, perhaps, unmarked
+from tracejit.tracer.absence import handed_on_absence, perhaps, unmarked
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
@@ -391,7 +392,7 @@ class _Loop:
         # names that may have no value: whether they are None then; what is handed on is a flag and the value
         self.absent: dict[str, bool] = {}
         for n, value in self.initial.items():
-            absence = absence_of(value)
+            absence = handed_on_absence(value)
             if absence is not None:
                 self.absent[n] = absence.none
                 self.initial[n] = absence.flag, unmarked(value)
@@ -404,6 +405,7 @@ class _Loop:
         self.lengths = Lengths()
         self.dropped: list[str] = []  # names that get a value which cannot be handed on
         self.tested: set[int] = set()  # arrays from around that the test of the loop reads
+        self.unsure: set[int] = set()  # leaves that are numbers or arrays of rank 0
         self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
 
     def begin(self, once: Callable[[Any], None], *, certain: bool, none: bool) -> None:
@@ -492,7 +494,7 @@ class _Loop:
         news = False
         for n in self.names:
             value = number_of(self.variables[n])
-            absence = absence_of(value)
+            absence = handed_on_absence(value)
             if value is None or absence is not None:
                 none = value is None or absence is None or absence.none
                 if n not in self.absent:
@@ -562,14 +564,24 @@ class _Loop:
             first = flatten(self.initial)[0]
             state = self._taken(handed)
             given = flatten(state)[0]
-            for x, before in zip(given, first, strict=True):
+            for n, (x, before) in enumerate(zip(given, first, strict=True)):
                 if isinstance(x, Tracer) and isinstance(before, Tracer):
                     x.fixed = before.fixed
+                if isinstance(x, Tracer) and not x.aval.shape:
+                    x.is_array = None if n in self.unsure else kind_of_rank_0(before)
+            kinds = [x.is_array if isinstance(x, Tracer) and not x.aval.shape else None for x in given]
             with _At(self, state):
                 once(k)
                 left = self._left()
                 dropped = {n: variables[n] for n in self.dropped if variables[n] is not UNBOUND}
                 check_kept(variables, [*self.kept, *[n for n in self.in_place if is_array(variables.before[n])]])
+            if news := {
+                n
+                for n, (x, kind) in enumerate(zip(flatten(left)[0], kinds, strict=False))
+                if kind is not None and kind_of_rank_0(x) is not kind
+            }:
+                self.unsure |= news
+                raise _KindsMix
             values = {n: x[1] if n in self.absent else x for n, x in left.items()}
             check_bound(names, tuple(values.values()))
             if any([self._has_mixed(n, x) for n, x in values.items()]):
@@ -598,7 +610,7 @@ class _Loop:
                 break
             except AbsentThere:
                 self.lengths.clear()
-            except (_TurnsCount, LengthsVary):
+            except (_TurnsCount, _KindsMix, LengthsVary):
                 continue
             except _NumbersMix:
                 self._mix()
@@ -708,6 +720,10 @@ class _Loop:
 
 class _NumbersMix(Again):
     """A number that is carried turns out to be a mixed one: whether it is Python's is carried, too."""
+
+
+class _KindsMix(Again):
+    """A name turns out to have an array of rank 0, or a number: nothing of it changes in place."""
 
 
 class _TurnsCount(Again):

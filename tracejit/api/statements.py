@@ -16,6 +16,7 @@ from tracejit.api.conditions import (
     held_by,
     identical,
     negation,
+    selects,
     subject,
 )
 from tracejit.api.iterated import held, items, reduces
@@ -43,5 +44,6 @@ STATEMENTS = Statements(
     compared=compared,
     subject=subject,
     chain=chain,
+    selects=selects,
     claim=claim,
 )

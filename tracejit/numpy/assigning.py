@@ -38,6 +38,7 @@ from tracejit.support.errors import (
 )
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, IndexLike, Result
+from tracejit.tracer.cell import check_is_number
 from tracejit.tracer.mixed import as_pythons, has_mixed
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
@@ -52,6 +53,7 @@ def assign(x: ArrayLike, index: IndexLike, value: ArrayLike) -> None:
     Raises: TracerError if x is a number.
     """
     if isinstance(x, Tracer) and x.is_scalar:
+        check_is_number(x)
         raise TracerError(
             "a number has no elements to change, in NumPy neither; make it an array (np.array(x))",
             location=user_location(),

@@ -138,7 +138,7 @@ def astype(
         return out if order in ("K", "A", None) else contiguous(out, out.shape, order, "astype")
     out = copied(out) if out is y else out
     out.layout = laid_out_like(y, out.shape, target, order or "K")
-    out.is_array = y.is_array or y.root is not None  # a NumPy scalar becomes one
+    out.is_array = y.root is not None or y.is_array  # a NumPy scalar becomes one
     return out
 
 

@@ -303,7 +303,7 @@ def getitem(
         and x.is_scalar
         and (found.shape or any(part is Ellipsis for part in parts))
     ):
-        return of_a_number(view)
+        return of_a_number(view, x)
     if found.shape or not isinstance(view, Tracer) or any(part is Ellipsis for part in parts):
         if isinstance(view, Tracer) and any(map(_is_rank_0_array, parts)):
             return METHODS["copy"](view, "K")

@@ -70,13 +70,20 @@ def as_rank_0_array(x: ArrayLike) -> Result:
         return x
     made = current_interpreter().fresh(x)
     made.is_array = True
+    perhaps_its_own(made, x)
     return made
+
+
+def perhaps_its_own(made: Tracer, x: Tracer) -> None:
+    """An array that is made of a number is that very array where data say that it was none."""
+    if x.is_array is None:
+        made.may_be(x)
 
 
 def _copy_method(a: ArrayLike, order: Any = "C") -> Result:
     made = copy(a, order)
     if isinstance(made, Tracer):
-        made.is_array = a.is_array or a.root is not None  # a NumPy scalar's copy is one
+        made.is_array = a.root is not None or a.is_array  # a NumPy scalar's copy is one
     return made
 
 

@@ -177,14 +177,16 @@ def view(x: ArrayLike, how: Rearranged) -> Result:
     if value is x or not isinstance(value, Tracer) or not isinstance(x, Tracer):
         return value
     if x.is_scalar:
-        return of_a_number(value)
+        return of_a_number(value, x)
     return Tracer(value.interpreter, value.value, value.aval, root=x, index=how)
 
 
-def of_a_number(value: Tracer) -> Tracer:
+def of_a_number(value: Tracer, number: Tracer) -> Tracer:
     """The array that NumPy makes of a number where it gives a view of an array."""
     made = Tracer(value.interpreter, value.value, value.aval)
     made.is_array = not value.shape
+    if number.is_array is None:  # or it is a view, where data say that this is an array
+        made.may_be(number)
     return made
 
 

@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.primitive import Primitive
+from tracejit.support.errors import TracerError
 from tracejit.support.nodes import field, frozen
+from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import watchers
 from tracejit.tracer.operators import OPERATORS, PRIMITIVES
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Absence", "absence_of", "perhaps", "unmarked", "used"]
+__all__ = ["Absence", "absence_of", "handed_on_absence", "known_to_be_there", "perhaps", "unmarked", "used"]
 
 
 @frozen(eq=False)
@@ -72,12 +74,44 @@ def perhaps(value: Any, flag: Any, name: str, *, none: bool) -> Any:
 
 
 def absence_of(value: Any) -> Absence | None:
-    """When a value is absent, if it may be."""
+    """When a value is absent, if it may be.  A tuple is there also where one of its items is None."""
     if type(value) is Tracer:
         return value.absence
-    if type(value) is tuple:
-        return next((a for x in value if (a := absence_of(x)) is not None), None)
+    if isinstance(value, tuple):
+        return next((a for a in _marks(value) if any(x is value for x in a.whole)), None)
     return None
+
+
+def handed_on_absence(value: Any) -> Absence | None:
+    """The same of a value that a loop or branch hands on.
+
+    Raises: TracerError for a tuple of which only an item may be absent.
+    """
+    absence = absence_of(value)
+    if absence is None and isinstance(value, tuple) and _marks(value):
+        raise TracerError(
+            "a loop or branch hands on a tuple, an item of which may be None or have no value, depending on data; hand "
+            "on its items under names of their own",
+            location=user_location(),
+        )
+    return absence
+
+
+def known_to_be_there(value: Any, what: str) -> Any:
+    """The value, of which `what` is asked.   Raises: TracerError where it is a tuple, or None, depending on data."""
+    absence = absence_of(value) if isinstance(value, tuple) else None
+    if absence is not None:
+        raise TracerError(
+            f"{what} {absence.name!r}, which is None or a tuple, is known to the program alone; ask "
+            f"`{absence.name} is None` first",
+            location=user_location(),
+        )
+    return value
+
+
+def _marks(value: Any) -> list[Absence]:
+    """When the parts of a value are absent that may be."""
+    return [x.absence for x in flatten(value)[0] if type(x) is Tracer and x.absence is not None]
 
 
 def unmarked(value: Any) -> Any:
@@ -99,9 +133,9 @@ def _again(x: Tracer) -> Tracer:
 
 def used(value: Any) -> Any:
     """The value, which is used here: the program fails if it is absent."""
-    absence = absence_of(value)
-    if absence is not None:
-        absence.use()
+    for absence in [value.absence] if type(value) is Tracer else _marks(value):
+        if absence is not None:
+            absence.use()
     return value
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tracejit.support.errors import DtypeError, ShapeError, TracejitError, UnsupportedError
 from tracejit.support.source import user_location
-from tracejit.tracer.cell import Cell, aval_of_argument
+from tracejit.tracer.cell import Cell, aval_of_argument, check_is_number
 from tracejit.tracer.interpreter import current_interpreter, watchers
 from tracejit.tracer.layout import AS_IS, HANDED_BACK, LAYOUTS, UNKNOWN
 from tracejit.tracer.mixed import check_dtypes, computed, has_mixed, mixed_among
@@ -342,6 +342,7 @@ def _write_out(out: Any, result: Any, function: Any = None, casting: str = "", *
             ]
         )
     if isinstance(out, Cell) and out.is_scalar:
+        check_is_number(out)
         raise DtypeError("out= is a number, which cannot be changed; it takes an array", location=user_location())
     if not isinstance(out, Cell):
         raise UnsupportedError(

@@ -27,7 +27,9 @@ from tracejit.tracer.layout import Layout
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.statements.decisions import as_python
 
-__all__ = ["Cell", "aval_of_argument", "class_of", "has_attribute", "is_number", "python_name"]
+__all__ = [
+    "Cell", "aval_of_argument", "check_is_number", "class_of", "has_attribute", "is_number", "python_name",
+]  # fmt: skip
 
 _NONE: dict[int, Any] = {}
 _NUMBERS = {np.dtype(kind): kind.__name__ for kind in (bool, int, float, complex)}
@@ -116,6 +118,7 @@ class Cell(Owned):
             OPERATORS.setitem(self.root, self.index, value)
             return
         self.check_alone()
+        check_is_number(self)
         current_interpreter().write(self, value)
 
     def may_be(self, other: Cell, site: Any = None) -> None:
@@ -299,6 +302,16 @@ def has_attribute(x: Cell, name: str) -> None:
 def python_name(x: Cell) -> str:
     """The name of the Python number's type that it stands for."""
     return _NUMBERS[x.aval.dtype]
+
+
+def check_is_number(x: Cell) -> None:
+    """Raises: UnsupportedError where data decide whether something that would change is a number or an array."""
+    if x.is_array is None and not x.aval.shape:
+        raise UnsupportedError(
+            "whether this is a number, or an array of rank 0, which would change in place, depends on data (a loop or "
+            "branch hands on either); make it a number (x = x + 0) or an array of one element",
+            location=user_location(),
+        )
 
 
 def class_of(x: Cell) -> type:

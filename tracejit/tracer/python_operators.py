@@ -10,7 +10,7 @@ from tracejit.ir.extents import Dim
 from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
 from tracejit.tracer.calls import handed_out, unchecked
-from tracejit.tracer.cell import Cell
+from tracejit.tracer.cell import Cell, check_is_number
 from tracejit.tracer.current import give_up, wants_booleans
 from tracejit.tracer.mixed import computed, has_mixed
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
@@ -100,6 +100,7 @@ def in_place(name: str) -> Callable[..., Any]:
         if self.fixed:  # as outside of a trace, where a tj.Array has no such operator
             return getattr(self, f"__{name}__")(other)
         if self.is_scalar:
+            check_is_number(self)
             self.check_alone()  # where only the data tell whether it is an array
             return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
         result = computed(ARITHMETIC[name], (self, other)) if has_mixed(other) else ARITHMETIC[name](self, other)

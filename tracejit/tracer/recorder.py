@@ -67,6 +67,8 @@ class StageInterpreter(Interpreter):
         while around is not None and not isinstance(around, StageInterpreter):
             around = around.parent
         self._looked_into: dict[int, Any] = {} if around is None else around._looked_into
+        # arrays from outside, under their identities: what they hold is no constant for the traces around, either
+        self._outside: dict[int, Any] = {} if around is None else around._outside
         # loops over tj.range rely on no value of an array from outside
         self.careful: bool = around is not None and around.careful
         # it, or a trace around it, is that of a program
@@ -252,7 +254,7 @@ class StageInterpreter(Interpreter):
         if has_aval(x):
             return self._capture(x, x, x.aval)
         aval = aval_of(x)
-        return self._capture(x, x, aval) if aval.shape else Literal(x, aval)
+        return self._capture(x, x, aval) if aval.shape or id(x) in self._outside else Literal(x, aval)
 
     def _check_alive(self, x: Tracer) -> None:
         interpreter = self.parent
@@ -274,12 +276,13 @@ class StageInterpreter(Interpreter):
 
     def capture(self, array: np.ndarray[Any, Any]) -> Var:
         """The input for an array from outside, whose elements are read at each call whatever its rank."""
+        self._outside[id(array)] = array
         return self._capture(array, array, aval_of(array))
 
     def constant(self, array: np.ndarray[Any, Any]) -> Var:
         """The input for an array that the trace made and that nobody changes."""
         self._made_here.add(id(array))
-        return self.capture(array)
+        return self._capture(array, array, aval_of(array))
 
     def _capture(self, key: Any, value: Any, aval: ShapedArray) -> Var:
         # A written outer cell is a new value under the same identity, hence the version in the key.

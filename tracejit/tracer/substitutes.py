@@ -21,6 +21,7 @@ from tracejit.ir.extents import Dim, greater_extent, has_count, smaller_extent
 from tracejit.support.errors import DtypeError, UnsupportedError, pass_over
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
+from tracejit.tracer.absence import absence_of, known_to_be_there, used
 from tracejit.tracer.bytecode import instructions
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.cell import aval_of_argument, class_of
@@ -281,6 +282,9 @@ def _conversion(kind: Any) -> Callable[..., Any]:
         if kind is complex and (len(args) > 1 or kwargs) and any(map(_is_traced, (*args, *kwargs.values()))):
             return _of_parts(*args, **kwargs)
         if len(args) != 1 or kwargs or not (counted or isinstance(args[0], Tracer)):
+            absence = absence_of(args[0]) if kind is bool and args and isinstance(args[0], tuple) else None
+            if absence is not None and args[0]:
+                return (absence.flag ^ True).as_python_number()
             return kind(*args, **kwargs)
         (x,) = args
         if counted:
@@ -369,7 +373,10 @@ def is_instance(x: Any, kinds: Any, /) -> bool:
     a traced Python number that number.
     """
     if not isinstance(x, (Tracer, Dim)):
-        return isinstance(x, kinds)
+        found = isinstance(x, kinds)
+        if isinstance(x, tuple) and found is not isinstance(None, kinds):
+            known_to_be_there(x, "the class of")
+        return found
     try:
         if issubclass(type_of(x), kinds):
             return True
@@ -388,11 +395,13 @@ def type_of(x: Any) -> type:
     """The class of an object; of a traced array that of what it stands for."""
     if isinstance(x, Tracer):
         return class_of(x)
-    return int if isinstance(x, Dim) else type(x)
+    return int if isinstance(x, Dim) else type(known_to_be_there(x, "the class of"))
 
 
 def _len(x: Any, /) -> Any:
     """len, which Python has give an integer: of a traced array the extent, as `x.shape[0]` does."""
+    if isinstance(x, tuple):
+        used(x) if absence_of(x) is not None else None
     return x.shape[0] if isinstance(x, Tracer) and x.shape else len(x)
 
 
@@ -407,6 +416,8 @@ def _truth(original: Callable[..., Any], folded: Any, joined: Any) -> Callable[.
             found = folded(x)
             return found.as_python_number() if isinstance(found, Tracer) else bool(found)
         if type(x) not in (list, tuple) or not any(isinstance(v, Tracer) and not v.shape for v in x):
+            for v in x if type(x) in (list, tuple) else ():
+                known_to_be_there(v, "the truth of")
             return original(x)
         if any(np.ndim(v) for v in x):
             return original(x)

@@ -311,8 +311,8 @@ def selected_and_number(x, t):
 
 
 RETURNED = [
-    array_and_number, arrays_of_a_loop, selected_and_number, index_of, first_or_none, best_beside_others, doubled_or_none, two_of_their_own, place_and_value, taken_apart,
-    selected, changed_before,
+    array_and_number, arrays_of_a_loop, selected_and_number, index_of, first_or_none, best_beside_others,
+    doubled_or_none, two_of_their_own, place_and_value, taken_apart, selected, changed_before,
 ]  # fmt: skip
 
 

@@ -187,19 +187,22 @@ class _Calls(ast.NodeTransformer):
 
     # -- statements ----------------------------------------------------------------------------------------------------
     def visit_If(self, node: Any) -> Any:
+        assert self.function is not None
         after, is_end = self.after, getattr(node, "is_end", False)
+        if is_end:  # only variables of others are there behind it
+            after = set(self.function.declared)
         both = [*node.body, *node.orelse]
         assigned, augmented = bound(both), only_augmented(both)
         sure = surely_bound(node.body) & surely_bound(node.orelse)
         _mark_tests(node.test)
         test = self.visit(node.test)
-        branches = [self.block(part, set() if is_end else after) for part in (node.body, node.orelse)]
+        branches = [self.block(part, after) for part in (node.body, node.orelse)]
         then, first = self.local(node, branches[0])
         # another name: both may stand at one place, as those of a statement behind an early return do
         orelse, second = self.local(node, branches[1])
         assert isinstance(orelse, ast.Name) and isinstance(second, ast.FunctionDef)
         orelse.id = second.name = second.name + ":else"
-        known = set[str]() if is_end else assigned & after
+        known = assigned & after
         call = self.call(node, "branch", test, then, orelse, assigned, known, known & augmented, sure)
         return [first, second, at(node, ast.Return(call) if is_end else ast.Expr(call))]
 
@@ -338,6 +341,12 @@ class _Calls(ast.NodeTransformer):
         elements = [self.later(copy.deepcopy(x)) for x in display.elts]
         asked = ast.Compare(name(ITEM), [ast.In()], [display])
         return self.call(node, "among", node.left, at(node, ast.Lambda(arguments_named((ITEM,)), asked)), *elements)
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        self.generic_visit(node)
+        named = (ast.Name, ast.Attribute, ast.Subscript)
+        node.ifs = [self.call(i, "selects", i) if isinstance(i, named) else i for i in node.ifs]
+        return node
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)

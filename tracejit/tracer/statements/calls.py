@@ -58,6 +58,8 @@ class Statements:
     """What is matched with patterns such as `case None` and `case True`."""
     chain: Callable[..., Any]
     """(left, *(operator, later)): `a < b < c`."""
+    selects: Callable[[Any], Any]
+    """The value that a comprehension asks for its truth."""
     claim: Callable[..., Any]
     """(test, message): what `assert` asserts."""
 

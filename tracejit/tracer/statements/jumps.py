@@ -80,8 +80,9 @@ def without_jumps(body: list[ast.stmt]) -> list[ast.stmt]:
 class _Jumps:
     """The jumps of a function.
 
-    An early `return` of an array that the function changes in place is evaluated again where the function ends: after
-    it nothing is done, so that the names have what they had, and no other name stands for the array.
+    An early `return` of an array that the function changes in place, or of a part of one, is evaluated only where the
+    function ends: after it nothing is done, so that the names have what they had, and no other name stands for the
+    array.
     """
 
     def __init__(self, body: Sequence[ast.stmt]) -> None:
@@ -201,7 +202,7 @@ def _leaves(statements: Sequence[ast.stmt]) -> bool:
 
 
 def _changed_in_place(body: Sequence[ast.stmt]) -> set[str]:
-    """The names through which arrays are changed in place."""
+    """The names through which arrays are changed in place, those of objects that hold them too."""
     found: set[str] = set()
     for s in body:
         for x in ast.walk(s):
@@ -209,7 +210,7 @@ def _changed_in_place(body: Sequence[ast.stmt]) -> set[str]:
                 found.add(x.target.id)
             if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store):
                 base: ast.AST = x
-                while isinstance(base, ast.Subscript):
+                while isinstance(base, ast.Subscript | ast.Attribute):
                     base = base.value
                 if isinstance(base, ast.Name):
                     found.add(base.id)
@@ -220,16 +221,12 @@ def _names_in(value: ast.expr) -> set[str]:
     return {x.id for x in ast.walk(value) if isinstance(x, ast.Name)}
 
 
+_OF_NAMES = (
+    ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.UnaryOp, ast.BinOp, ast.Subscript, ast.Slice,
+    ast.Attribute, ast.Call, ast.keyword, ast.Starred, ast.operator, ast.unaryop, ast.expr_context,
+)  # fmt: skip
+
+
 def _of_names(value: ast.expr) -> bool:
-    """Whether an expression is arithmetic on names and constants."""
-    match value:
-        case ast.Tuple(elts=elements) | ast.List(elts=elements):
-            return all(_of_names(x) for x in elements)
-        case ast.UnaryOp(operand=x):
-            return _of_names(x)
-        case ast.BinOp(left=x, right=y):
-            return _of_names(x) and _of_names(y)
-        case ast.Name() | ast.Constant():
-            return True
-        case _:
-            return False
+    """Whether an expression has arithmetic, parts and calls of names and constants, and binds no names itself."""
+    return all(isinstance(x, _OF_NAMES) for x in ast.walk(value))
