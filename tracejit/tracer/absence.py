@@ -56,6 +56,11 @@ def perhaps(value: Any, flag: Any, name: str, *, none: bool) -> Any:
         watchers.append(_watch)
     absence = Absence(flag, name, none)
     leaves, tree = flatten(value)
+    if not leaves:
+        raise TracerError(
+            f"whether {name!r} is an empty tuple, or None or without a value, is known to the program alone",
+            location=user_location(),
+        )
     marked: list[Any] = []
     for x in leaves:
         if not isinstance(x, Tracer):

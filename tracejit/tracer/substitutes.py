@@ -88,7 +88,7 @@ def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: 
 def substitute_for(value: Any) -> Any:
     """What stands for `value` in a traced function; types only where they are called (see `called_here`)."""
     found = REDIRECTED.get(id(value))
-    if found is None and LATE and _is_function(value) and value.__module__.startswith(_LATE_ONES):
+    if found is None and LATE and _is_function(value) and (value.__module__ or "").startswith(_LATE_ONES):
         fill_late(".".join(value.__module__.split(".")[:2]))
         found = REDIRECTED.get(id(value))
     return value if found is None or isinstance(value, type) else found.substitute
@@ -282,10 +282,8 @@ def _conversion(kind: Any) -> Callable[..., Any]:
         if kind is complex and (len(args) > 1 or kwargs) and any(map(_is_traced, (*args, *kwargs.values()))):
             return _of_parts(*args, **kwargs)
         if len(args) != 1 or kwargs or not (counted or isinstance(args[0], Tracer)):
-            absence = absence_of(args[0]) if kind is bool and args and isinstance(args[0], tuple) else None
-            if absence is not None and args[0]:
-                return (absence.flag ^ True).as_python_number()
-            return kind(*args, **kwargs)
+            absence = absence_of(args[0]) if kind is bool and args else None  # of a tuple, which is true if it is there
+            return kind(*args, **kwargs) if absence is None else (absence.flag ^ True).as_python_number()
         (x,) = args
         if counted:
             if kind is int:

@@ -186,13 +186,29 @@ def a_tuple_with_it(find, x):
     return t[1]
 
 
+def empty(find, x):
+    t = None
+    if x[0] > 0:
+        t = ()
+    return t is None
+
+
+def empty_ones(find, x):
+    for v in x:
+        if v > 0:
+            return (), ()
+    return None
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "f", [the_class, its_type, within, held, any_of, selected, a_tuple_with_it], ids=lambda f: f.__name__
+    "f",
+    [the_class, its_type, within, held, any_of, selected, a_tuple_with_it, empty, empty_ones],
+    ids=lambda f: f.__name__,
 )
 def test_refused(f: Callable[..., Any], kind: Callable[..., Any]):
     find = finder(kind)
-    with pytest.raises(TracerError, match=r"may be None|None or a tuple"):
+    with pytest.raises(TracerError, match=r"may be None|None or a tuple|is an empty tuple"):
         tj.jit(lambda x: f(find, x))(np.zeros(3))
 
 
