@@ -19,7 +19,7 @@ from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import TracejitError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
-from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked, used
+from tracejit.tracer.absence import absence_of, known_to_be_there, present, unmarked, used
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
@@ -66,20 +66,12 @@ def condition(x: Any) -> Any:
         return negation(absence.flag)
     if type(x) is not Tracer or absence is None or not absence.none or x.size != 1:
         return x
-    return _number(np.logical_and(np.not_equal(flag(_present(x)), 0), np.logical_not(absence.flag)))
+    return _number(np.logical_and(np.not_equal(flag(present(x)), 0), np.logical_not(absence.flag)))
 
 
 def _operand(x: Any) -> Any:
     """A value, of an extent that the program computes the number."""
     return OPERATORS.number_of_extents(x) if isinstance(x, Dim) and has_count(x) else x
-
-
-def _present(x: Tracer) -> Tracer:
-    """A value without the mark that it may be absent."""
-    made = unmarked(x)
-    if made is x:  # an array
-        made = Tracer(x.interpreter, x.value, x.aval)
-    return made
 
 
 def flag(x: Tracer) -> Any:

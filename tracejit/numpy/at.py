@@ -16,6 +16,7 @@ from tracejit.numpy.indexing import (
     BasicIndex,
     classify,
     expanded,
+    fitting_mask,
     getitem,
     has_traced_mask,
     index_arrays,
@@ -230,6 +231,7 @@ class IndexedAt:
         part = self.array[others] if not isinstance(x, Tracer) else getitem(x, others)
         before = sum(1 for p in parts[:place] if p is None or isinstance(p, slice))
         have = aval(part).shape
+        mask = fitting_mask(mask, have[before : before + mask.ndim])
         wide = broadcast_in_dim(mask, have, tuple(range(before, before + mask.ndim)))
         changed = IndexedAt(part, wide, self.checked).where_masked(name, wide, combine, values)
         return updated(x, others, changed, self.checked)

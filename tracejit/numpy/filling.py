@@ -23,6 +23,7 @@ from tracejit.support.dtypes import weak_kind
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.cell import check_is_number
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS
 from tracejit.tracer.tracer import Tracer
@@ -37,6 +38,9 @@ def copyto(dst: ArrayLike, src: ArrayLike, casting: Any = "same_kind", where: Ar
             "np.copyto in traced code writes into arrays made inside the function or its arguments; this one is a "
             "constant"
         )
+    if dst.is_scalar:
+        check_is_number(dst)
+        raise DtypeError("np.copyto changes an array, and was given a number", location=user_location())
     number = is_python_number(src)
     x = src if number else array_of(src)
     least = {"b": np.bool_, "i": np.uint8, "f": np.float16, "c": np.complex64}

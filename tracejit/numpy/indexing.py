@@ -44,8 +44,8 @@ from tracejit.tracer.tables import METHODS
 from tracejit.tracer.tracer import Tracer, extent_of
 
 __all__ = [
-    "IndexArray", "basic_index", "classify", "expanded", "getitem", "has_traced_mask", "index_arrays", "masked_part",
-    "rank_at", "read_view", "single_mask",
+    "IndexArray", "basic_index", "classify", "expanded", "fitting_mask", "getitem", "has_traced_mask", "index_arrays",
+    "masked_part", "rank_at", "read_view", "single_mask",
 ]  # fmt: skip
 
 
@@ -411,7 +411,7 @@ def index_arrays(
                         "x[True] and x[False] are not supported in traced code; x[None] adds an axis",
                         location=user_location(),
                     )
-                _fitting(value, shape[axis : axis + value.ndim])
+                fitting_mask(value, shape[axis : axis + value.ndim])
                 for k, hits in enumerate(np.nonzero(value)):
                     axes.append(axis + k)
                     arrays.append(hits)
@@ -529,11 +529,11 @@ def single_mask(index: IndexLike, have: ShapedArray) -> Result:
         index = index[0]
     index = _plain(index)
     if isinstance(index, (Tracer, np.ndarray)) and index.dtype == np.bool_:
-        return _fitting(index, have.shape[: index.ndim])
+        return fitting_mask(index, have.shape[: index.ndim])
     return None
 
 
-def _fitting(mask: ArrayLike, shape: Shape) -> Result:
+def fitting_mask(mask: ArrayLike, shape: Shape) -> Result:
     """A mask for axes of these extents; as in NumPy one of extent 0 fits any, and selects nothing.
 
     Raises: IndexOutOfBounds for another extent.
@@ -602,7 +602,7 @@ def masked_part(x: ArrayLike, index: IndexLike) -> tuple[Result, Result, int] | 
         )
     rank = aval(mask).ndim
     axis = place  # every part before the mask has one axis
-    mask = _fitting(mask, have.shape[axis : axis + rank])
+    mask = fitting_mask(mask, have.shape[axis : axis + rank])
     if all(is_whole(parts[k]) for k in slices) and not numbers:
         return x, mask, at
     others = (*parts[:place], *[slice(None)] * rank, *parts[place + 1 :])

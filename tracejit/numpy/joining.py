@@ -290,9 +290,9 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:
     have = int(aval(x).size)
     total = int(np.prod([int(n) for n in want], dtype=np.int64))
     if have == 0:
-        return p.broadcast_in_dim(aval(x).dtype.type(0), want, ())
+        return as_rank_0_array(p.broadcast_in_dim(aval(x).dtype.type(0), want, ()))
     times = -(-total // have)
-    return p.reshape(part(tile(x, times), 0, 0, total), want)
+    return as_rank_0_array(p.reshape(part(tile(x, times), 0, 0, total), want))
 
 
 def roll(a: ArrayLike, shift: ArrayLike, axis: AxisLike = None) -> Result:

@@ -14,7 +14,7 @@ from tracejit.numpy.elementwise import composed, floating_dtype, floats, number_
 from tracejit.numpy.joining import element_at
 from tracejit.numpy.powers import power
 from tracejit.numpy.promotion import as_array, aval, promote, to_dtype
-from tracejit.numpy.shaping import array_of
+from tracejit.numpy.shaping import array_of, as_rank_0_array
 from tracejit.primitives.arithmetic import Fmod
 from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.transcendental import Acosh, Asinh, Atanh
@@ -157,7 +157,7 @@ def i0(x: ArrayLike) -> Result:
     """
     from tracejit.numpy import special  # for speed of import
 
-    return special.i0(x)
+    return as_rank_0_array(special.i0(x))
 
 
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(10)]

@@ -15,7 +15,7 @@ from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.rounding import around
 from tracejit.numpy.selecting import clip
-from tracejit.numpy.shaping import array_of, squeeze
+from tracejit.numpy.shaping import array_of, as_rank_0_array, squeeze
 from tracejit.primitives.complex_numbers import conj, imag, make_complex, real
 from tracejit.primitives.creation import extent_value
 from tracejit.primitives.shape import broadcast_in_dim, reshape, transpose
@@ -93,7 +93,8 @@ def cov(
     x = u.subtract(x, broadcast_in_dim(mean, (rows, n), (0,)))
     right = x if w is None else u.multiply(x, broadcast_in_dim(w, (rows, n), (1,)))
     found = dot(x, conj(transpose(right, (1, 0))))
-    return squeeze(u.multiply(found, to_dtype(u.divide(1.0, factor), aval(found).dtype)))
+    found = u.multiply(found, to_dtype(u.divide(1.0, factor), aval(found).dtype))
+    return as_rank_0_array(reshape(found, ())) if aval(found).shape == (1, 1) else squeeze(found)
 
 
 def _is_one(n: Any) -> bool:

@@ -21,7 +21,7 @@ from tracejit.tracer.interpreter import watchers
 from tracejit.tracer.operators import OPERATORS, PRIMITIVES
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Absence", "absence_of", "handed_on_absence", "known_to_be_there", "perhaps", "unmarked", "used"]
+__all__ = ["Absence", "absence_of", "handed_on_absence", "known_to_be_there", "perhaps", "present", "unmarked", "used"]
 
 
 @frozen(eq=False)
@@ -134,6 +134,14 @@ def _again(x: Tracer) -> Tracer:
     made = Tracer(x.interpreter, x.value, x.aval)
     made.is_array, made.mixed = x.is_array, x.mixed
     return made
+
+
+def present(x: Tracer) -> Tracer:
+    """A value to be read where it may be absent, which is no use of it: an array of its own, without the mark."""
+    if x.absence is None:
+        return x
+    made = unmarked(x)
+    return Tracer(x.interpreter, x.value, x.aval) if made is x else made
 
 
 def used(value: Any) -> Any:

@@ -318,6 +318,10 @@ def _complex_number(x: Any) -> Any:
     return python_number(x, complex) if isinstance(x, Tracer) else complex(x)
 
 
+# NumPy took arrays of one element, of any rank, for numbers before.
+_RANK_0_ALONE = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 4)
+
+
 def python_number(x: Tracer, kind: Any) -> Any:
     """float(x) and the like: of rank 0, and weakly typed as a Python number is."""
     dtype = np.dtype(kind)
@@ -326,6 +330,8 @@ def python_number(x: Tracer, kind: Any) -> Any:
     if x.dtype.kind == "c" and kind in (int, float):
         x = real_part(x, f"{kind.__name__}() argument must be a real number, not complex")
     if x.shape:
+        if _RANK_0_ALONE and kind is not bool:
+            raise TypeError("only arrays of rank 0 are numbers; take the element (x[0])")
         if x.size != 1:
             if kind is bool:
                 raise ValueError("the truth value of an array of not one element is ambiguous; use any() or all()")
@@ -457,6 +463,9 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         # It is one of the items, though np.where gives an array.
         kinds = {not x.is_scalar if isinstance(x, Tracer) else isinstance(x, np.ndarray) for x in items}
         found.is_array = kinds.pop() if len(kinds) == 1 else None
+        for x in items if found.is_array is not False else ():
+            if isinstance(x, Tracer) and not x.is_scalar:
+                found.may_be(x)
         if ours:
             return found.as_python_number()
         return found if is_python is False or not may_be_mixed(found.aval) else marked(found, is_python)

@@ -310,7 +310,18 @@ def selected_and_number(x, t):
     return (x[x > t], 1) if x.sum() > t else None
 
 
+def selected_in_a_loop(x, t):
+    best, n = None, 0
+    for i in range(len(x)):
+        c = x[x > x[i]]
+        if x[i] > t and (best is None or c.sum() > best.sum()):
+            best = c
+            n += 1
+    return best, n
+
+
 RETURNED = [
+    selected_in_a_loop,
     array_and_number, arrays_of_a_loop, selected_and_number, index_of, first_or_none, best_beside_others,
     doubled_or_none, two_of_their_own, place_and_value, taken_apart, selected, changed_before,
 ]  # fmt: skip
