@@ -59,7 +59,14 @@ class Writer:
             body += self.block(r.randint(0, 1))
         wanted = self.wanted or r.sample([*NAMES, "k", "x", "M2"], r.randint(2, 5))
         nothing = self.everywhere and r.random() < 0.1
-        return [*body, Statement("return None" if nothing else f"return {', '.join(wanted)}", fixed=True)]
+        return [*body, Statement("return None" if nothing else f"return {self.parts(wanted)}", fixed=True)]
+
+    def parts(self, names: list[str]) -> str:
+        """What is returned: the names, and now and then only parts of their arrays."""
+        parts = {"k": ["{}"], "M2": ["{}", "{}[0]", "{}[:, ::-1]"]}
+        usual = ["{}", "{}", "{}[:2]", "{}[::-1]", "{}[k % 3]", "{}.copy()", "{}[1:][:1]"]
+        chosen = [self.random.choice(parts.get(n, usual)) if self.random.random() < 0.3 else "{}" for n in names]
+        return ", ".join(part.format(n) for part, n in zip(chosen, names, strict=True))
 
     def block(self, count: int) -> list[Statement]:
         return [s for _ in range(count) for s in self.statement()]
@@ -94,7 +101,7 @@ class Writer:
             inner = self.block(r.randint(0 if leaves else 1, 2))
             if self.everywhere and r.random() < 0.12:
                 leaves = True
-                inner.append(Statement(f"return {', '.join(self.wanted)}" if r.random() < 0.8 else "return None"))
+                inner.append(Statement(f"return {self.parts(self.wanted)}" if r.random() < 0.8 else "return None"))
             elif leaves:
                 inner.append(Statement(r.choice(["break", "break", "continue"])))
             made = [Statement(f"if {test}:", inner)]
