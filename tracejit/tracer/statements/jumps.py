@@ -80,9 +80,9 @@ def without_jumps(body: list[ast.stmt]) -> list[ast.stmt]:
 class _Jumps:
     """The jumps of a function.
 
-    An early `return` of an array that the function changes in place, or of a part of one, is evaluated only where the
-    function ends: after it nothing is done, so that the names have what they had, and no other name stands for the
-    array.
+    An early `return` of an array that the function changes in place, or of a part of one, or of a dict or list, which
+    loops do not hand on, is evaluated only where the function ends: after it nothing is done, so that the names have
+    what they had, and no other name stands for the array.
     """
 
     def __init__(self, body: Sequence[ast.stmt]) -> None:
@@ -145,7 +145,8 @@ class _Jumps:
                 if isinstance(value, ast.Constant) and value.value is None:  # which is handed on by the flag
                     self.returned["return@none"] = value
                     return [put(s, "return@none", ast.Constant(True))], {"return@none"}
-                if not self.guarded and _of_names(value) and not self.changed.isdisjoint(_names_in(value)):
+                is_late = has([value], ast.Dict, ast.List) or not self.changed.isdisjoint(_names_in(value))
+                if not self.guarded and is_late and _of_names(value):
                     flag = f"return@{s.lineno}:{s.col_offset}"
                     self.returned[flag] = value
                     return [put(s, flag, ast.Constant(True))], {flag}
