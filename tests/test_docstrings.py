@@ -91,7 +91,8 @@ def test_the_users_api_is_covered():
     """The names that this file looks at are those a user calls: `callables` does not lose any."""
     assert {"jit", "grad", "vmap", "jvp", "vjp", "tune", "Array", "range"} <= set(callables(tj))
     assert set(tj.__all__) - set(callables(tj)) == {
-        "config", "flatten_util", "float0", "lax", "nn", "numpy", "ops", "random", "scipy", "tree", "tree_util",
+        "config", "errors", "flatten_util", "float0", "image", "lax", "nn", "numpy", "ops", "random", "scipy", "tree",
+        "tree_util",
     }  # fmt: skip
 
 

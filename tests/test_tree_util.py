@@ -119,3 +119,86 @@ def test_a_partial_is_an_argument_of_compiled_functions():
     p = tree_util.Partial(np.multiply, np.array([2.0, 3.0]))
     np.testing.assert_array_equal(tj.jit(lambda p, x: p(x))(p, 10.0), [20.0, 30.0])
     assert tj.tree.map(lambda x: x + 1, tree_util.Partial(max, 1, key=None)).args == (2,)
+
+
+# -- JAX's names of structures, keys and static classes ----------------------------------------------------------------
+def test_structures_are_taken_apart_and_put_together():
+    t = tj.tree_util
+    leaf, pair = t.tree_structure(0), t.tree_structure((1, [2, 3]))
+    assert t.treedef_is_leaf(leaf) and not t.treedef_is_leaf(pair)  # noqa: PT018
+    assert [str(c) for c in t.treedef_children(pair)] == ["*", "[*, *]"]
+    assert t.treedef_tuple(t.treedef_children(pair)) == pair
+    assert t.all_leaves([1, "x"]) and not t.all_leaves([1, {}])  # noqa: PT018
+    assert t.all_leaves([1, (2,)], is_leaf=lambda x: isinstance(x, tuple))
+
+
+def test_leaves_are_joined_in_pairs():
+    t = tj.tree_util
+    for n in range(1, 10):
+        assert t.tree_reduce_associative(lambda a, b: a + b, [str(k) for k in range(n)]) == "012345678"[:n]
+    assert t.tree_reduce_associative(lambda a, b: a + b, {}, identity=7) == 7
+    assert tj.tree.reduce_associative(max, {"b": 3, "a": (5, 1)}) == 5
+    with pytest.raises(ShapeError, match="no leaves"):
+        t.tree_reduce_associative(max, ())
+
+
+def test_classes_with_keys_show_them_in_paths():
+    t = tj.tree_util
+
+    class Point:
+        def __init__(self, x: Any, y: Any) -> None:
+            self.x, self.y = x, y
+
+    key = t.GetAttrKey
+    t.register_pytree_with_keys(Point, lambda p: ([(key("x"), p.x), (key("y"), p.y)], "p"), lambda data, c: Point(*c))
+    paths = [t.keystr(path) for path, _ in t.tree_leaves_with_path({"a": Point(1, (2, 3))})]
+    assert paths == ["['a'].x", "['a'].y[0]", "['a'].y[1]"]
+    assert t.tree_map(lambda x: -x, Point(1, 2)).y == -2
+
+    @t.register_pytree_with_keys_class
+    class Box:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def tree_flatten_with_keys(self) -> Any:
+            return ((key("x"), self.x),), None
+
+        @classmethod
+        def tree_unflatten(cls, data: None, children: Any) -> Any:
+            return cls(*children)
+
+    assert t.tree_map_with_path(lambda path, x: t.keystr(path) + str(x), Box([5])).x == [".x[0]5"]
+
+    class Line:
+        def __init__(self, a: Any) -> None:
+            self.a = a
+
+    t.register_pytree_node(
+        Line, lambda n: ((n.a,), None), lambda _, c: Line(*c), lambda n: (((t.DictKey("a"), n.a),), None)
+    )
+    assert t.keystr(t.tree_leaves_with_path(Line(1))[0][0]) == "['a']"
+
+
+def test_static_classes_are_part_of_the_structure():
+    @tj.tree_util.register_static
+    class Name(str):
+        __slots__ = ()
+
+    assert tj.tree_util.tree_leaves([Name("a"), 1]) == [1]
+    assert tj.tree_util.tree_map(lambda x: x + 1, (Name("a"), 1)) == ("a", 2)
+    assert tj.tree_util.tree_structure(Name("a")) == tj.tree_util.tree_structure(Name("a"))
+    assert tj.tree_util.tree_structure(Name("a")) != tj.tree_util.tree_structure(Name("b"))
+
+
+def test_a_leaf_may_depend_on_its_path():
+    t = tj.tree_util
+    tree = {"a": [1, 2], "b": [3]}
+
+    def in_a(path: Any, x: Any) -> bool:
+        return len(path) == 1 and path[0] == t.DictKey("a")
+
+    found, structure = t.tree_flatten_with_path(tree, is_leaf=in_a, is_leaf_takes_path=True)
+    assert [x for _, x in found] == [[1, 2], 3]
+    assert str(structure) == "{'a': *, 'b': [*]}"
+    mapped = t.tree_map_with_path(lambda path, x, y: (x, y), tree, tree, is_leaf=in_a, is_leaf_takes_path=True)
+    assert mapped == {"a": ([1, 2], [1, 2]), "b": [(3, 3)]}

@@ -14,10 +14,11 @@ from tracejit.tracer.statements.calls import provided_by
 from tracejit.tracer.tables import LATE
 
 if TYPE_CHECKING:
-    from tracejit import flatten_util, lax, nn, numpy, ops, random, scipy, tree, tree_util
+    from tracejit import errors, flatten_util, image, lax, nn, numpy, ops, random, scipy, tree, tree_util
     from tracejit.api.array import Array
     from tracejit.api.autodiff import grad, jvp, linearize, value_and_grad, vjp
     from tracejit.api.custom import checkpoint, custom_jvp, custom_vjp, remat
+    from tracejit.api.custom_gradient import custom_gradient
     from tracejit.api.devices import device_get, device_put, devices
     from tracejit.api.differentiable import float0
     from tracejit.api.inspecting import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tracejit.api.jacobian import hessian, jacfwd, jacrev
     from tracejit.api.jit import jit
     from tracejit.api.native import native
+    from tracejit.api.other_names import default_backend, device_count, jacobian, named_call, typeof
     from tracejit.api.placing import default_device
     from tracejit.api.range import range
     from tracejit.api.tune import tune
@@ -43,11 +45,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "config", "custom_jvp", "custom_vjp",
-    "default_device", "device_get", "device_put", "devices", "eval_shape", "flatten_util", "float0", "grad", "hessian",
-    "jacfwd", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr",
+    "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "config", "custom_gradient", "custom_jvp",
+    "custom_vjp", "default_backend", "default_device", "device_count", "device_get", "device_put", "devices",
+    "errors", "eval_shape", "flatten_util", "float0", "grad", "hessian", "image", "jacfwd", "jacobian", "jacrev",
+    "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr", "named_call",
     "named_scope", "native", "nn", "numpy", "ops", "random", "range", "register_intrinsic", "register_lowering",
-    "register_scalar_op", "remat", "scipy", "tree", "tree_util", "tune", "unroll", "value_and_grad", "vjp", "vmap",
+    "register_scalar_op", "remat", "scipy", "tree", "tree_util", "tune", "typeof", "unroll", "value_and_grad",
+    "vjp", "vmap",
 ]  # fmt: skip
 
 _HOME = {
@@ -57,7 +61,9 @@ _HOME = {
     ),
     "Array": "api.array", "checkpoint": "api.custom", "custom_jvp": "api.custom", "custom_vjp": "api.custom",
     "default_device": "api.placing", "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
-    "float0": "api.differentiable", "grad": "api.autodiff", "hessian": "api.jacobian",
+    **dict.fromkeys(["default_backend", "device_count", "jacobian", "named_call", "typeof"], "api.other_names"),
+    "custom_gradient": "api.custom_gradient", "float0": "api.differentiable", "grad": "api.autodiff",
+    "hessian": "api.jacobian",
     "jacfwd": "api.jacobian", "jacrev": "api.jacobian", "jit": "api.jit", "jvp": "api.autodiff",
     "linearize": "api.autodiff", "list_backends": "backends.registry", "native": "api.native", "range": "api.range",
     "register_intrinsic": "backends.intrinsics", "register_lowering": "compiler.lower", "remat": "api.custom",
@@ -73,7 +79,7 @@ LATE["scipy.linalg"] = lambda: import_module("tracejit.scipy.linalg").enter()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("flatten_util", "lax", "nn", "numpy", "ops", "random", "scipy", "tree", "tree_util"):
+    if name in ("errors", "flatten_util", "image", "lax", "nn", "numpy", "ops", "random", "scipy", "tree", "tree_util"):
         return import_module(f"tracejit.{name}")
     home = _HOME.get(name)
     if home is None:

@@ -10,6 +10,7 @@ from tracejit.tree_util import (
     tree_map as map,
     tree_map_with_path as map_with_path,
     tree_reduce as reduce,
+    tree_reduce_associative as reduce_associative,
     tree_structure as structure,
     tree_transpose as transpose,
     tree_unflatten as unflatten,
@@ -17,5 +18,5 @@ from tracejit.tree_util import (
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path", "reduce",
-    "structure", "transpose", "unflatten",
+    "reduce_associative", "structure", "transpose", "unflatten",
 ]  # fmt: skip

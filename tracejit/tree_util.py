@@ -26,14 +26,20 @@ from tracejit.support.tree import (
 )
 
 __all__ = [
-    "DictKey", "FlattenedIndexKey", "GetAttrKey", "Partial", "SequenceKey", "TreeDef", "flatten", "keystr", "map_tree",
-    "register_dataclass", "register_node", "register_pytree_node", "register_pytree_node_class", "tree_all",
-    "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
-    "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten", "unflatten",
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
+    "TreeDef", "all_leaves", "flatten", "keystr", "map_tree", "register_dataclass", "register_node",
+    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
+    "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast", "tree_flatten",
+    "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce",
+    "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children",
+    "treedef_is_leaf", "treedef_tuple", "unflatten",
 ]  # fmt: skip
 
 C = TypeVar("C", bound=type)
-IsLeaf = Callable[[Any], bool] | None
+IsLeaf = Callable[..., bool] | None
+PyTreeDef = TreeDef
+KeyEntry = Any
+KeyPath = tuple[KeyEntry, ...]
 
 
 # -- leaves and structures ---------------------------------------------------------------------------------------------
@@ -134,7 +140,12 @@ def _flatten_up_to(tree: Any, treedef: TreeDef) -> list[Any] | None:
 
 def _columns(what: str, tree: Any, rest: Sequence[Any], is_leaf: IsLeaf) -> tuple[list[list[Any]], TreeDef]:
     leaves, treedef = _flatten(tree, is_leaf)
-    columns = [leaves]
+    return [leaves, *_others(what, treedef, rest)], treedef
+
+
+def _others(what: str, treedef: TreeDef, rest: Sequence[Any]) -> list[list[Any]]:
+    """What other trees have where a structure has its leaves.  Raises: TracerError where they have another one."""
+    columns: list[list[Any]] = []
     for other in rest:
         more = _flatten_up_to(other, treedef)
         if more is None:
@@ -142,7 +153,7 @@ def _columns(what: str, tree: Any, rest: Sequence[Any], is_leaf: IsLeaf) -> tupl
                 f"{what}: the trees differ in structure: {treedef} and {_flatten(other)[1]}", location=user_location()
             )
         columns.append(more)
-    return columns, treedef
+    return columns
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
@@ -179,6 +190,73 @@ def tree_reduce(
         if initializer is _NOTHING
         else functools.reduce(function, leaves, initializer)
     )
+
+
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _NOTHING, is_leaf: IsLeaf = None
+) -> Any:
+    """The leaves joined by an associative operation, neighbours first: a tree of joins, not a chain.
+
+    identity: what a tree without leaves gives.
+
+    Raises: ShapeError for a tree without leaves, and no identity.
+    Source: JAX's tree_reduce_associative.
+
+    >>> import tracejit as tj
+    >>> tj.tree_util.tree_reduce_associative(lambda a, b: a + b, {"a": "x", "b": ("y", "z")})
+    'xyz'
+    """
+    leaves = _flatten(tree, is_leaf)[0]
+    while len(leaves) > 1:
+        pairs = [operation(leaves[k], leaves[k + 1]) for k in range(0, len(leaves) - 1, 2)]
+        leaves = pairs + leaves[2 * len(pairs) :]
+    if leaves:
+        return leaves[0]
+    if identity is _NOTHING:
+        raise ShapeError("tree_reduce_associative: the tree has no leaves; give identity=", location=user_location())
+    return identity
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether all items are leaves.
+
+    >>> import tracejit as tj
+    >>> tj.tree_util.all_leaves([1, "x"]), tj.tree_util.all_leaves([1, (2,)])
+    (True, False)
+    """
+    return all(_split(x, is_leaf) is None for x in iterable)
+
+
+# -- structures --------------------------------------------------------------------------------------------------------
+def treedef_is_leaf(treedef: TreeDef) -> bool:
+    """Whether a structure is a leaf.
+
+    >>> import tracejit as tj
+    >>> tj.tree_util.treedef_is_leaf(tj.tree_util.tree_structure(1))
+    True
+    """
+    return treedef.kind == "leaf"
+
+
+def treedef_children(treedef: TreeDef) -> list[TreeDef]:
+    """The structures that a structure is made of, of a leaf none.
+
+    >>> import tracejit as tj
+    >>> list(map(str, tj.tree_util.treedef_children(tj.tree_util.tree_structure((1, [2])))))
+    ['*', '[*]']
+    """
+    return list(treedef.children)
+
+
+def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
+    """The structure of a tuple of trees with these structures.
+
+    >>> import tracejit as tj
+    >>> leaf = tj.tree_util.tree_structure(0)
+    >>> str(tj.tree_util.treedef_tuple([leaf, leaf]))
+    '(*, *)'
+    """
+    return TreeDef("tuple", None, tuple(treedefs))
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
@@ -290,6 +368,7 @@ class FlattenedIndexKey:
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {}  # of registered data classes: the names of their children
+_KEYED: dict[type, Callable[[Any], Iterable[tuple[Any, Any]]]] = {}  # of classes that give keys: (key, child) of each
 
 
 def _keys_of(x: Any, kind: Any, data: Any, count: int) -> list[Any]:
@@ -299,12 +378,16 @@ def _keys_of(x: Any, kind: Any, data: Any, count: int) -> list[Any]:
         return [SequenceKey(k) for k in range(count)]
     if isinstance(x, dict):
         return [DictKey(k) for k in x]
+    if kind in _KEYED:
+        return [key for key, _ in _KEYED[kind](x)]
     names = _FIELDS.get(kind) or (getattr(kind, "_fields", None) if data == "namedtuple" else None)
     return [FlattenedIndexKey(k) for k in range(count)] if names is None else [GetAttrKey(n) for n in names]
 
 
-def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple[Any, ...], Any]]:
-    """(path, leaf) in order; a path is a tuple of keys.
+def tree_leaves_with_path(
+    tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
+) -> list[tuple[tuple[Any, ...], Any]]:
+    """(path, leaf) in order; a path is a tuple of keys.   is_leaf_takes_path: `is_leaf` has the path before the node.
 
     >>> import tracejit as tj
     >>> [(tj.tree_util.keystr(path), x) for path, x in tj.tree_util.tree_leaves_with_path({"w": [1, 2]})]
@@ -314,7 +397,7 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple
     pending: list[tuple[tuple[Any, ...], Any]] = [((), tree)]
     while pending:
         path, x = pending.pop()
-        split = _split(x, is_leaf)
+        split = _split(x, _at_path(is_leaf, path) if is_leaf_takes_path else is_leaf)
         if split is None:
             out.append((path, x))
             continue
@@ -324,25 +407,52 @@ def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple
     return out
 
 
-def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeDef]:
-    """(paths with leaves, structure).
+def _at_path(is_leaf: IsLeaf, path: tuple[Any, ...]) -> IsLeaf:
+    return None if is_leaf is None else lambda x: is_leaf(path, x)
+
+
+def _paths_and_structure(tree: Any, is_leaf: IsLeaf, takes_path: bool) -> tuple[list[Any], TreeDef]:
+    """(path, leaf) in order, and the structure above these leaves."""
+    found = tree_leaves_with_path(tree, is_leaf, takes_path)
+    if not takes_path or is_leaf is None:
+        return found, _flatten(tree, is_leaf)[1]
+
+    def structure(path: tuple[Any, ...], x: Any) -> TreeDef:
+        split = _split(x, _at_path(is_leaf, path))
+        if split is None:
+            return LEAF
+        kind, data, children = split
+        keys = _keys_of(x, kind, data, len(children))
+        parts = [structure((*path, key), child) for key, child in zip(keys, children, strict=True)]
+        return TreeDef(kind, data, tuple(parts))
+
+    return found, structure((), tree)
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeDef]:
+    """(paths with leaves, structure).   is_leaf_takes_path: `is_leaf` has the path before the node.
 
     >>> import tracejit as tj
     >>> tj.tree_util.tree_flatten_with_path([5])[0]
     [((SequenceKey(idx=0),), 5)]
     """
-    return tree_leaves_with_path(tree, is_leaf), _flatten(tree, is_leaf)[1]
+    return _paths_and_structure(tree, is_leaf, is_leaf_takes_path)
 
 
-def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """`f(path, leaf, ...)` of each leaf, as `tree_map`.
+def tree_map_with_path(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
+) -> Any:
+    """`f(path, leaf, ...)` of each leaf, as `tree_map`.   is_leaf_takes_path: `is_leaf` has the path before the node.
 
     >>> import tracejit as tj
     >>> tj.tree_util.tree_map_with_path(lambda path, x: tj.tree_util.keystr(path) + str(x), {"a": 1})
     {'a': "['a']1"}
     """
-    columns, treedef = _columns("tree_map_with_path", tree, rest, is_leaf)
-    paths = [path for path, _ in tree_leaves_with_path(tree, is_leaf)]
+    found, treedef = _paths_and_structure(tree, is_leaf, is_leaf_takes_path)
+    paths, leaves = [path for path, _ in found], [x for _, x in found]
+    columns = [leaves, *_others("tree_map_with_path", treedef, rest)]
     return unflatten(treedef, [f(path, *row) for path, row in zip(paths, zip(*columns, strict=True), strict=True)])
 
 
@@ -365,8 +475,11 @@ def register_pytree_node(
     nodetype: type,
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
 ) -> None:
     """Make a class a container: `flatten_func(x) -> (children, static)`, `unflatten_func(static, children) -> x`.
+
+    flatten_with_keys_func: as `flatten_func`, with pairs of a key and a child; the keys are those of paths.
 
     Source: JAX's register_pytree_node.
 
@@ -384,6 +497,81 @@ def register_pytree_node(
         return tuple(children), data
 
     register_node(nodetype, to_children, lambda data, children: unflatten_func(data, tuple(children)))
+    if flatten_with_keys_func is not None:
+        _KEYED[nodetype] = lambda x: flatten_with_keys_func(x)[0]
+
+
+def register_pytree_with_keys(
+    nodetype: type,
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+) -> None:
+    """`register_pytree_node` of a class whose children have keys.
+
+    flatten_with_keys: `flatten_with_keys(x) -> ([(key, child), ..], static)`; flatten_func: the same without keys.
+
+    Source: JAX's register_pytree_with_keys.
+
+    >>> import tracejit as tj
+    >>> class Point:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> key = tj.tree_util.GetAttrKey
+    >>> tj.tree_util.register_pytree_with_keys(
+    ...     Point, lambda p: ([(key("x"), p.x), (key("y"), p.y)], None), lambda _, c: Point(*c)
+    ... )
+    >>> [tj.tree_util.keystr(path) for path, _ in tj.tree_util.tree_leaves_with_path([Point(1, 2)])]
+    ['[0].x', '[0].y']
+    """
+
+    def without_keys(x: Any) -> tuple[Iterable[Any], Any]:
+        pairs, data = flatten_with_keys(x)
+        return [child for _, child in pairs], data
+
+    register_pytree_node(nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_with_keys_class(cls: C) -> C:
+    """A decorator for classes with methods `tree_flatten_with_keys` and, of the class, `tree_unflatten`; a method
+    `tree_flatten` is used where it is there.
+
+    >>> import tracejit as tj
+    >>> @tj.tree_util.register_pytree_with_keys_class
+    ... class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((tj.tree_util.GetAttrKey("x"), self.x),), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, data, children):
+    ...         return cls(*children)
+    >>> tj.tree_util.tree_map_with_path(lambda path, x: tj.tree_util.keystr(path), Box(3)).x
+    '.x'
+    """
+    made: Any = cls
+    plain = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(
+        cls, lambda x: x.tree_flatten_with_keys(), lambda data, children: made.tree_unflatten(data, children), plain
+    )
+    return cls
+
+
+def register_static(cls: C) -> C:
+    """A decorator for classes whose objects have no leaves: they are part of the structure, so they are compared and
+    hashed.
+
+    Source: JAX's register_static.
+
+    >>> import tracejit as tj
+    >>> @tj.tree_util.register_static
+    ... class Name(str):
+    ...     pass
+    >>> tj.tree_util.tree_leaves([Name("x"), 1])
+    [1]
+    """
+    register_node(cls, lambda x: ((), x), lambda data, _: data)
+    return cls
 
 
 def register_pytree_node_class(cls: C) -> C:

@@ -244,3 +244,19 @@ def test_what_does_not_fit_is_an_error(call: Any, error: type[Exception], text: 
     with pytest.raises(error) as found:
         call()
     assert text in str(found.value)
+
+
+def test_outcomes_of_several_kinds_add_up():
+    key, p = tj.random.key(3), np.array([[0.2, 0.3, 0.5], [0.0, 2.0, 2.0]])
+    for draw in (tj.random.multinomial, tj.jit(lambda k, n, p: tj.random.multinomial(k, n, p, shape=(4000, 2)))):
+        x = draw(key, 10, p, shape=(4000, 2)) if draw is tj.random.multinomial else draw(key, 10, p)
+        assert x.shape == (4000, 2, 3)
+        assert x.dtype == np.float64
+        assert (x.sum(-1) == 10).all()
+        np.testing.assert_allclose(x.mean(0), 10 * p / p.sum(1, keepdims=True), atol=0.15)
+        shares = p / p.sum(1, keepdims=True)
+        np.testing.assert_allclose(x.var(0), 10 * shares * (1 - shares), atol=0.25)
+    assert tj.random.multinomial(key, np.array([3, 4]), p[0]).shape == (2, 3)
+    assert tj.random.multinomial(key, 3, p[0], dtype="float32").dtype == np.float32
+    with pytest.raises(ShapeError, match="last axis"):
+        tj.random.multinomial(key, 3, 0.5)

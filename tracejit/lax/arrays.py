@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape
-from tracejit.lax.operands import array, aval, operands, reject
+from tracejit.lax.operands import array, array as as_array, aval, operands, operands as of_one_dtype, reject
 from tracejit.primitives import creation, shape as p, slicing
 from tracejit.support.axes import axis_index
 from tracejit.support.dtypes import canonical, weak_kind
@@ -110,18 +110,18 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     return p.reshape(x, (*have[:first], size, *have[end:]))
 
 
-def expand_dims(array_: ArrayLike, dimensions: Sequence[int]) -> Result:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Result:
     """New axes of extent 1 at the places `dimensions` of the result."""
-    x = array(array_)
+    x = as_array(array)
     rank = aval(x).ndim + len(dimensions)
     places = {axis_index(d, rank) for d in dimensions}
     rest = iter(aval(x).shape)
     return p.reshape(x, tuple([1 if d in places else next(rest) for d in builtins.range(rank)]))
 
 
-def squeeze(array_: ArrayLike, dimensions: Sequence[int]) -> Result:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Result:
     """Without the given axes, which are of extent 1."""
-    x = array(array_)
+    x = as_array(array)
     have = aval(x).shape
     gone = {axis_index(d, len(have)) for d in dimensions}
     for d in gone:
@@ -146,9 +146,9 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Result:
     return p.reverse(x, axes) if axes else x
 
 
-def concatenate(operands_: Sequence[ArrayLike], dimension: int) -> Result:
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Result:
     """Arrays one after the other along an axis."""
-    xs = operands("concatenate", *operands_)
+    xs = of_one_dtype("concatenate", *operands)
     if not xs:
         raise reject("[concatenate] needs at least one array")
     return p.concatenate(xs, axis_index(dimension, aval(xs[0]).ndim))

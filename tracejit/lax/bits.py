@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import same_extent
-from tracejit.lax.operands import array, aval, operands, reject
+from tracejit.lax.operands import array, aval, operands, reject, spread
 from tracejit.primitives import bits, shape as p
-from tracejit.primitives.comparison import Or, ShiftLeft, ShiftRight
-from tracejit.primitives.elementwise import convert
+from tracejit.primitives.comparison import And, Lt, Or, ShiftLeft, ShiftRight
+from tracejit.primitives.elementwise import add, convert, mul, select, sub
 from tracejit.support.dtypes import canonical
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
-__all__ = ["bitcast_convert_type", "clz", "population_count", "reduce_precision"]
+__all__ = ["bitcast_convert_type", "clz", "mulhi", "population_count", "reduce_precision"]
 
 
 def population_count(x: ArrayLike) -> Result:
@@ -42,6 +42,52 @@ def clz(x: ArrayLike) -> Result:
     array([8, 5, 0], dtype=int8)
     """
     return bind(bits.Clz(), *operands("clz", x))
+
+
+def mulhi(x: ArrayLike, y: ArrayLike) -> Result:
+    """The upper half of the bits of products of integers, which are twice as long as their factors; of their dtype.
+
+    Raises: DtypeError for floating point and bool, and where the dtypes differ.   Source: JAX's lax.mulhi.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.lax.mulhi(np.array([2**62, -1]), np.array([8, 1]))
+    array([ 2, -1])
+    """
+    a, b = spread(operands("mulhi", x, y))
+    dtype = aval(a).dtype
+    if dtype.kind not in "iu":
+        raise DtypeError(f"[mulhi] takes integers, not {aval(a)}", location=user_location())
+    if dtype.itemsize < 8:
+        wide = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}")
+        product = mul(convert(a, wide), convert(b, wide))
+        return convert(bind(ShiftRight(), product, wide.type(8 * dtype.itemsize)), dtype)
+    word = np.dtype(np.uint64)
+    high = _upper_half(convert(a, word), convert(b, word))
+    if dtype.kind == "u":
+        return high
+    # a negative number is 2**64 less than the bits say, so the product is less by the other factor's upper half
+    for one, other in ((a, b), (b, a)):
+        high = sub(high, select(bind(Lt(), one, np.int64(0)), convert(other, word), word.type(0)))
+    return convert(high, dtype)
+
+
+def _upper_half(a: ArrayLike, b: ArrayLike) -> Result:
+    """The upper 64 bits of products of uint64, made of four products of halves.
+
+    Source: Warren, Hacker's Delight, "High-order half of 64-bit product".
+    """
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+    def upper(x: ArrayLike) -> Result:
+        return bind(ShiftRight(), x, half)
+
+    def lower(x: ArrayLike) -> Result:
+        return bind(And(), x, mask)
+
+    low = upper(mul(lower(a), lower(b)))
+    crossed = add(mul(upper(a), lower(b)), low)
+    other = add(mul(lower(a), upper(b)), lower(crossed))
+    return add(add(mul(upper(a), upper(b)), upper(crossed)), upper(other))
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Result:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.control import scan
+from tracejit.api.control import scan, while_loop
 from tracejit.ir.extents import Extent, is_empty
 from tracejit.lax.banded import tridiagonal_solve
 from tracejit.lax.operands import array, aval, operands, reject
 from tracejit.lax.reflections import householder_product, ormqr
 from tracejit.primitives import (
     eigen,
+    hessenberg as of_hessenberg,
     lu as of_lu,
     matrix_loops as m,
     qr as of_qr,
@@ -27,11 +28,13 @@ from tracejit.primitives import (
     triangular,
     tridiagonal as of_tridiagonal,
 )
-from tracejit.primitives.comparison import Eq
+from tracejit.primitives.arithmetic import Minimum
+from tracejit.primitives.comparison import And, Eq, Gt, Le, Lt, Or
 from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.creation import iota
-from tracejit.primitives.elementwise import add, convert, mul, select
-from tracejit.primitives.reduction import reduce_sum
+from tracejit.primitives.elementwise import add, convert, div, mul, select, sub
+from tracejit.primitives.reduction import reduce_max, reduce_sum
+from tracejit.primitives.transcendental import Cbrt, Sqrt
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -39,8 +42,9 @@ from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
 
 __all__ = [
-    "SvdAlgorithm", "cholesky", "eig", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr",
-    "schur", "svd", "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
+    "SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh", "hessenberg", "householder_product", "lu",
+    "lu_pivots_to_permutation", "ormqr", "qdwh", "qr", "schur",
+    "svd", "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip
 
 
@@ -58,10 +62,10 @@ def _refuse(name: str, **options: Any) -> None:
             )
 
 
-def cholesky(a: ArrayLike, *, symmetrize_input: bool = True) -> Result:
-    """The lower factor of symmetric, or Hermitian, positive definite matrices.   a: [.., n, n]
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Result:
+    """The lower factor of symmetric, or Hermitian, positive definite matrices.   x: [.., n, n]
 
-    Diagonal elements are NaN from the first column on where a is found not to be positive definite.  Without
+    Diagonal elements are NaN from the first column on where x is found not to be positive definite.  Without
     symmetrize_input the lower triangle alone is read.  Source: jax.lax.linalg.cholesky.
 
     >>> import numpy as np, tracejit as tj
@@ -69,8 +73,48 @@ def cholesky(a: ArrayLike, *, symmetrize_input: bool = True) -> Result:
     array([[2., 0.],
            [1., 2.]])
     """
-    x = array(a)
-    return triangular.cholesky(_symmetric(x) if symmetrize_input else x)
+    y = array(x)
+    return triangular.cholesky(_symmetric(y) if symmetrize_input else y)
+
+
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Result:
+    """The upper factor of r.T @ r + outer(w, w), in a time that grows as n^2.   r_matrix: [n, n] upper, real;
+    w_vector: [n] -> [n, n]
+
+    The diagonal is positive where r's is.
+
+    Raises: ShapeError for other shapes, DtypeError for other dtypes.
+    Source: jax.lax.linalg.cholesky_update; a rotation of each row and w makes w's next element zero.
+
+    >>> import numpy as np, tracejit as tj
+    >>> r, w = np.array([[3.0, 1.0], [0.0, 2.0]]), np.array([4.0, 3.0])
+    >>> tj.jit(lambda r, w: tj.lax.linalg.cholesky_update(r, w))(r, w)
+    array([[5.        , 3.        ],
+           [0.        , 2.23606798]])
+    """
+    r, w = operands("cholesky_update", r_matrix, w_vector)
+    triangular.check_matrices("cholesky_update", aval(r))
+    if aval(r).ndim != 2 or aval(w).shape != aval(r).shape[:1] or m.is_complex(r):
+        raise reject(f"cholesky_update: a real matrix and a vector as long go together, not {aval(r)} and {aval(w)}")
+    n = aval(w).shape[0]
+    if is_empty(n):
+        return r
+    places = iota((n,), 0, np.int64)
+
+    def rotate(rest: ArrayLike, step: Any) -> tuple[Result, Result]:
+        row, k = step
+        here = bind(Eq(), places, p.broadcast_in_dim(k, (n,), ()))
+        first, second = [reduce_sum(select(here, x, m.zeros((n,), m.dtype_of(x))), (0,)) for x in (row, rest)]
+        length = bind(Sqrt(), add(mul(first, first), mul(second, second)))
+        none = bind(Eq(), length, m.dtype_of(r).type(0))
+        safe = select(none, m.dtype_of(r).type(1), length)
+        cosine, sine = select(none, m.dtype_of(r).type(1), div(first, safe)), div(second, safe)
+        cosine, sine = [p.broadcast_in_dim(x, (n,), ()) for x in (cosine, sine)]
+        turned = add(mul(cosine, row), mul(sine, rest))
+        rest = sub(mul(cosine, rest), mul(sine, row))
+        return select(here, m.zeros((n,), m.dtype_of(r)), rest), turned
+
+    return scan(rotate, w, (m.upper_part(r), places))[1]
 
 
 def triangular_solve(
@@ -169,7 +213,9 @@ def symmetric_product(
 ) -> Result:
     """alpha * a @ a.T + beta * c, for symmetric c.   a: [.., m, n], c: [.., m, m] -> [.., m, m]
 
-    symmetrize_output: changes nothing, as all elements are computed.   Source: jax.lax.linalg.symmetric_product.
+    symmetrize_output: the lower triangle stands above the diagonal, too, whatever c has there.
+
+    Source: jax.lax.linalg.symmetric_product.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: tj.lax.linalg.symmetric_product(a, np.eye(2), beta=1.0))(np.array([[1.0], [2.0]]))
@@ -183,13 +229,105 @@ def symmetric_product(
         raise reject(f"symmetric_product: {aval(y)} is not of the shape of a product of {aval(x)} with its transpose")
     dtype = m.dtype_of(x)
     out = mul(m.product(x, m.swapped(x)), dtype.type(alpha))
-    return add(out, mul(y, dtype.type(beta))) if beta else out
+    out = add(out, mul(y, dtype.type(beta))) if beta else out
+    return m.mirrored(out) if symmetrize_output else out
 
 
-def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Result, ...]:
-    """(Q, R) with a == Q @ R and orthonormal columns in Q.   a: [.., m, n]   Source: jax.lax.linalg.qr.
+def hessenberg(a: ArrayLike) -> tuple[Result, Result]:
+    """(packed, taus): square matrices with zeros below the elements beside the diagonal, in whose place the vectors of
+    the reflections 1 - tau v v^H lie, without their ones, by which they are made.
+    a: [.., n, n] -> [.., n, n], [.., n - 1]
 
-    pivoting: a third result is the order of a's columns that Q @ R has, by LAPACK's pivots.
+    Raises: UnsupportedError for derivatives.   Source: jax.lax.linalg.hessenberg, LAPACK's gehrd.
+
+    >>> import numpy as np, tracejit as tj
+    >>> a = np.array([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0], [4.0, 6.0, 7.0]])
+    >>> tj.jit(lambda a: tj.lax.linalg.hessenberg(a)[1])(a)
+    array([1.6, 0. ])
+    """
+    packed, taus = bind(of_hessenberg.PackedHessenberg(), array(a))
+    return packed, taus
+
+
+def qdwh(
+    x: ArrayLike,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: None = None,
+) -> tuple[Result, Result, Result, Result]:
+    """(U, H, iterations, converged) with x == U @ H, orthonormal columns in U and H symmetric (Hermitian) and positive
+    semidefinite.   x: [m, n], m >= n
+
+    max_iterations: 10 by default.  eps: the rounding unit that is taken, by default that of the dtype.  is_hermitian
+    changes nothing.
+
+    Raises: ShapeError for other shapes, UnsupportedError for dynamic_shape.
+    Source: Nakatsukasa, Bai and Gygi, Optimizing Halley's iteration for computing the matrix polar decomposition, 2010.
+
+    >>> import numpy as np, tracejit as tj
+    >>> u, h, n, done = tj.lax.linalg.qdwh(np.array([[0.0, -2.0], [3.0, 0.0]]))
+    >>> bool(np.allclose(h, [[3, 0], [0, 2]])), bool(done)
+    (True, True)
+    """
+    _refuse("qdwh", dynamic_shape=dynamic_shape)
+    y = array(x)
+    triangular.check_matrices("qdwh", aval(y), square=False)
+    if aval(y).ndim != 2 or of_lu.is_wide(*aval(y).shape):
+        raise reject(f"qdwh takes one matrix that has as many rows as columns or more, not {aval(y)}")
+    rows, columns = aval(y).shape
+    real_ = m.part_dtype(y)
+    unit = float(np.finfo(real_).eps) if eps is None else float(eps)
+    most = 10 if max_iterations is None else int(max_iterations)
+    # the 2-norm is at most the square root of the product of the 1-norm and that of infinity
+    sizes = m.size_of(y)
+    bound = bind(Sqrt(), mul(*[reduce_max(reduce_sum(sizes, (d,)), (0,)) for d in (0, 1)]))
+    one = real_.type(1)
+    bound = select(bind(Eq(), bound, real_.type(0)), one, bound)
+    start = div(y, m.like(p.broadcast_in_dim(bound, (rows, columns), ()), y))
+    near, still = real_.type(5 * unit), real_.type(np.cbrt(5 * unit))
+    eye = m.eye_like(m.zeros((columns, columns), m.dtype_of(y)))
+
+    def goes_on(carry: Any) -> Result:
+        _, low, change, count = carry
+        moves = bind(Or(), bind(Gt(), sub(one, low), near), bind(Gt(), change, still))
+        return bind(And(), moves, bind(Lt(), count, np.int64(most)))
+
+    def step(carry: Any) -> Any:
+        old, low, _, count = carry
+        square = mul(low, low)
+        d = bind(Cbrt(), div(mul(real_.type(4), sub(one, square)), mul(square, square)))
+        root = bind(Sqrt(), add(one, d))
+        inner = div(mul(real_.type(8), sub(real_.type(2), square)), mul(square, root))
+        a = add(root, mul(real_.type(0.5), bind(Sqrt(), add(sub(real_.type(8), mul(real_.type(4), d)), inner))))
+        b = mul(real_.type(0.25), mul(sub(a, one), sub(a, one)))
+        c = sub(add(a, b), one)
+        scale = bind(Sqrt(), c)
+
+        def times(z: ArrayLike, number: ArrayLike) -> Result:
+            return mul(z, m.like(p.broadcast_in_dim(number, aval(z).shape, ()), z))
+
+        q, _ = of_qr.qr(p.concatenate([times(old, scale), eye], 0), False)
+        q1, q2 = p.slice_array(q, (0, 0), (rows, columns)), p.slice_array(q, (rows, 0), (columns, columns))
+        ratio = div(b, c)
+        new = add(times(old, ratio), times(m.product(q1, m.adjoint(q2)), div(sub(a, ratio), scale)))
+        moved = bind(Sqrt(), reduce_sum(m.squared(sub(new, old)), (0, 1)))
+        low = div(mul(low, add(a, mul(b, square))), add(one, mul(c, square)))
+        return new, bind(Minimum(), low, one), moved, add(count, np.int64(1))
+
+    begin = (start, real_.type(unit), real_.type(np.inf), np.int64(0))
+    u, low, change, count = while_loop(goes_on, step, begin)
+    # a Newton-Schulz step takes out what rounding left
+    u = sub(mul(u, m.dtype_of(u).type(1.5)), mul(m.product(u, m.product(m.adjoint(u), u)), m.dtype_of(u).type(0.5)))
+    done = bind(And(), bind(Le(), sub(one, low), near), bind(Le(), change, still))
+    return u, _symmetric(m.product(m.adjoint(u), y)), count, done
+
+
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Result, ...]:
+    """(Q, R) with x == Q @ R and orthonormal columns in Q.   x: [.., m, n]   Source: jax.lax.linalg.qr.
+
+    pivoting: a third result is the order of x's columns that Q @ R has, by LAPACK's pivots.
 
     Raises: UnsupportedError for derivatives of full matrices where m > n.
 
@@ -197,7 +335,7 @@ def qr(a: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> t
     >>> tj.jit(lambda a: tj.lax.linalg.qr(a, full_matrices=False)[1])(np.array([[3.0], [4.0]]))
     array([[-5.]])
     """
-    return of_qr.qr_of_ordered(array(a), full_matrices) if pivoting else of_qr.qr(array(a), full_matrices)
+    return of_qr.qr_of_ordered(array(x), full_matrices) if pivoting else of_qr.qr(array(x), full_matrices)
 
 
 class SvdAlgorithm(enum.Enum):

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.lax.operands import array, aval
+from tracejit.lax.windows import reduce
 from tracejit.primitives import reduction as p
+from tracejit.primitives.comparison import And, Or, Xor
 from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.elementwise import convert
 from tracejit.support.axes import axis_index
@@ -20,15 +22,13 @@ from tracejit.tracer.interpreter import bind
 
 __all__ = [
     "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce_and", "reduce_max",
-    "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+    "reduce_min", "reduce_or", "reduce_prod", "reduce_sum", "reduce_xor",
 ]  # fmt: skip
 
 
-def _reduction(name: str, fold: Callable[..., Any], truth: bool = False) -> Callable[..., Any]:
-    def function(operand: ArrayLike, axes: Sequence[int]) -> Result:
+def _reduction(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
+    def function(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Result:
         x = array(operand)
-        if truth and aval(x).dtype != np.bool_:
-            raise DtypeError(f"[{name}] takes bool, not {aval(x)}", location=user_location())
         return fold(x, tuple(sorted(axis_index(a, aval(x).ndim) for a in axes)))
 
     function.__name__ = function.__qualname__ = name
@@ -36,12 +36,33 @@ def _reduction(name: str, fold: Callable[..., Any], truth: bool = False) -> Call
     return function
 
 
+def _of_bits(name: str, primitive: Any, start: int, of_truths: Callable[..., Any] | None) -> Callable[..., Any]:
+    def function(operand: ArrayLike, axes: Sequence[int]) -> Result:
+        x = array(operand)
+        dtype = aval(x).dtype
+        if dtype.kind not in "biu":
+            raise DtypeError(f"[{name}] takes bool and integers, not {aval(x)}", location=user_location())
+        kept = tuple(sorted(axis_index(a, aval(x).ndim) for a in axes))
+        if dtype == np.bool_ and of_truths is not None:
+            return of_truths(x, kept)
+        first = np.array(start).astype(dtype)[()]
+        return reduce(x, first, lambda a, b: bind(primitive, a, b), kept)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Bitwise {name.removeprefix("reduce_")} over `axes`, which are dropped, of bool or integers.
+
+    Raises: DtypeError for other dtypes.   Source: JAX's lax.{name}.
+    """
+    return function
+
+
 reduce_sum = _reduction("reduce_sum", p.reduce_sum)
 reduce_prod = _reduction("reduce_prod", p.reduce_prod)
 reduce_max = _reduction("reduce_max", p.reduce_max)
 reduce_min = _reduction("reduce_min", p.reduce_min)
-reduce_and = _reduction("reduce_and", p.reduce_min, truth=True)
-reduce_or = _reduction("reduce_or", p.reduce_max, truth=True)
+reduce_and = _of_bits("reduce_and", And(), -1, p.reduce_min)
+reduce_or = _of_bits("reduce_or", Or(), 0, p.reduce_max)
+reduce_xor = _of_bits("reduce_xor", Xor(), 0, None)
 
 
 def _running(name: str) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, Shape, is_one, same_extent
 from tracejit.lax.arrays import concatenate, expand_dims, full
-from tracejit.lax.operands import array, aval, operands, reject
+from tracejit.lax.operands import array, aval, operands as of_one_dtype, reject
 from tracejit.primitives import shape as p
 from tracejit.primitives.creation import extent_value
 from tracejit.support.axes import axis_index
@@ -44,7 +44,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Result:
     return p.reshape(spread, tuple([k * n for n, k in zip(have, times, strict=True)]))
 
 
-def stack(operands_: Sequence[ArrayLike], axis: int = 0) -> Result:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Result:
     """Arrays of one shape and dtype along a new axis.
 
     >>> import numpy as np, tracejit as tj
@@ -52,7 +52,7 @@ def stack(operands_: Sequence[ArrayLike], axis: int = 0) -> Result:
     array([[1, 3],
            [2, 4]])
     """
-    xs = operands("stack", *operands_)
+    xs = of_one_dtype("stack", *operands)
     if not xs:
         raise reject("[stack] needs at least one array")
     if any(aval(x).shape != aval(xs[0]).shape for x in xs):

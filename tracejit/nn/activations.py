@@ -117,7 +117,9 @@ def silu(x: ArrayLike) -> Result:
     >>> float(tj.nn.silu(0.0))
     0.0
     """
-    (y,) = inexact(x)
+    y = as_array(x)
+    if aval(y).dtype.kind != "c":
+        (y,) = inexact(y)
     return u.multiply(y, expit(y))
 
 

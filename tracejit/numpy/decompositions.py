@@ -119,10 +119,11 @@ def _nothing(shape: Any) -> bool:
 
 
 # -- systems -----------------------------------------------------------------------------------------------------------
-def cholesky(a: ArrayLike, /, *, upper: bool = False) -> Result:
+def cholesky(a: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = False) -> Result:
     """L with L @ L.T == a, or U with U.T @ U == a.   a: [.., n, n] symmetric, of which that triangle alone is read.
 
     Of complex numbers a is Hermitian, and the transposes are conjugated.  Gradients are symmetric, as JAX's.
+    symmetrize_input: JAX's; the mean of a and its transpose is taken, not the triangle.
 
     Raises: LinAlgError if a is not positive definite, when the program has run.
 
@@ -132,6 +133,8 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> Result:
            [1., 2.]])
     """
     x, dtype = _matrices(a, square=True)
+    if symmetrize_input:
+        x = _symmetric(x)
     if upper:
         x = m.adjoint(x)
     out = bind(triangular.Cholesky(True), x)
@@ -141,6 +144,11 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False) -> Result:
         finite = r.all(u.isfinite(m.lower_part(x)), (-2, -1))
         fails_where(u.logical_and(lost, finite), NOT_DEFINITE)
     return to_dtype(m.adjoint(out) if upper else out, dtype)
+
+
+def _symmetric(x: ArrayLike) -> Result:
+    """The mean of matrices and their transposes, conjugated."""
+    return u.multiply(u.add(x, m.adjoint(x)), 0.5)
 
 
 def _factored(x: ArrayLike, checked: bool = True) -> tuple[Result, Result]:
@@ -328,11 +336,12 @@ def _lower(uplo: str) -> bool:
     return letter == "L"
 
 
-def eigh(a: ArrayLike, UPLO: str = "L") -> Any:
+def eigh(a: ArrayLike, UPLO: str = "L", symmetrize_input: bool = False) -> Any:
     """EighResult(eigenvalues, eigenvectors) of symmetric matrices, ascending; NaN where one has NaN or infinities.
     a: [.., n, n] -> real[.., n], [.., n, n]
 
-    Complex matrices are Hermitian.  UPLO: the triangle that is read.  Eigenvectors have their element of greatest
+    Complex matrices are Hermitian.  UPLO: the triangle that is read.  symmetrize_input: JAX's; the mean of a and its
+    transpose is taken, not a triangle.  Eigenvectors have their element of greatest
     magnitude positive.
 
     >>> import numpy as np, tracejit as tj
@@ -341,14 +350,18 @@ def eigh(a: ArrayLike, UPLO: str = "L") -> Any:
     """
     lower = _lower(UPLO)
     x, dtype = _matrices(a, square=True)
+    if symmetrize_input:
+        x = _symmetric(x)
     w, v = spectral.eigh(x, lower)
     finite = _all_finite(x, lower)
     w, v = u.where(_column(finite), w, np.nan), u.where(_column(_column(finite)), v, np.nan)
     return _named("eigh")(to_dtype(w, real_dtype(dtype)), to_dtype(v, dtype))
 
 
-def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Result:
+def eigvalsh(a: ArrayLike, UPLO: str = "L", *, symmetrize_input: bool = False) -> Result:
     """The eigenvalues of symmetric, or Hermitian, matrices, ascending.   a: [.., n, n] -> real[.., n]
+
+    UPLO, symmetrize_input: as in `eigh`.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: np.linalg.eigvalsh(a))(np.array([[5.0, 0.0], [0.0, 1.0]]))
@@ -356,6 +369,8 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Result:
     """
     lower = _lower(UPLO)
     x, dtype = _matrices(a, square=True)
+    if symmetrize_input:
+        x = _symmetric(x)
     (w,) = bind(spectral.Eigh(lower, False), x)
     return to_dtype(u.where(_column(_all_finite(x, lower)), w, np.nan), real_dtype(dtype))
 
@@ -406,25 +421,38 @@ def eigvals(a: ArrayLike) -> Result:
     return to_dtype(w, dtype)
 
 
-def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
     """SVDResult(U, S, Vh) with a == U @ diag(S) @ Vh and S descending; only S without compute_uv.   a: [.., m, n]
 
-    hermitian: a is symmetric, or Hermitian, and its lower triangle alone is read.
+    hermitian: a is symmetric, or Hermitian, and its lower triangle alone is read.  subset_by_index: JAX's, (first, end)
+    of the singular values that are given, with their vectors; all are computed, and not with full_matrices.
 
-    Raises: LinAlgError for NaN, when the program has run; UnsupportedError for derivatives of full matrices where m and
-    n differ.
+    Raises: ShapeError for a subset of full matrices; LinAlgError for NaN, when the program has run; UnsupportedError
+    for derivatives of full matrices where m and n differ.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.jit(lambda a: np.linalg.svd(a).S)(np.array([[0.0, 2.0], [3.0, 0.0]]))
     array([3., 2.])
     """
+    part = slice(None) if subset_by_index is None else slice(*subset_by_index)
     if not compute_uv:
-        return singular_values(a, hermitian)
+        s = singular_values(a, hermitian)
+        return s if subset_by_index is None else _part(s, part)
+    if subset_by_index is not None and full_matrices:
+        raise reject("np.linalg.svd: full_matrices and subset_by_index cannot both be set")
     x, dtype = _matrices(a, square=hermitian)
     if hermitian:
         x = m.mirrored(x)
     fails_where(r.any(u.isnan(x), (-2, -1)), NO_SVD)
     left, s, right = spectral.svd(x, full_matrices)
+    if subset_by_index is not None:
+        left, s, right = _part(left, part), _part(s, part), _part(right, part, slice(None))
     return _named("svd")(to_dtype(left, dtype), to_dtype(s, real_dtype(dtype)), to_dtype(right, dtype))
 
 
@@ -517,10 +545,11 @@ def pinv(a: ArrayLike, rcond: ArrayLike = None, hermitian: bool = False, *, rtol
     return to_dtype(linear.matmul(m.adjoint(right), u.multiply(_column(inverse), m.adjoint(left))), dtype)
 
 
-def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None) -> Any:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None, *, numpy_resid: bool = True) -> Any:
     """(x, residuals, rank, singular values): x of least norm with least |a @ x - b|.   a: [m, n], b: [m] or [m, k]
 
-    Residuals are the squared lengths of the columns of a @ x - b if rank is n and m > n, else none.
+    Residuals are the squared lengths of the columns of a @ x - b if rank is n and m > n, else none; with
+    numpy_resid=False, which is JAX's default, they are there in any case.
 
     Raises: LinAlgError for NaN in a when the program has run, and for shapes that do not fit.
 
@@ -553,11 +582,11 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None) -> Any:
     inverse = u.where(large, u.divide(1.0, u.where(large, s, 1.0)), 0.0)
     out = linear.matmul(m.adjoint(vt), u.multiply(_column(inverse), linear.matmul(m.adjoint(left), right)))
     rank = r.sum(to_dtype(large, np.int32), dtype=np.int32)
-    if not lu_primitive.is_wide(rows, columns) and not same_extent(rows, columns):
+    if not numpy_resid or (not lu_primitive.is_wide(rows, columns) and not same_extent(rows, columns)):
         rest = u.subtract(linear.matmul(x, out), right)
         sums = to_dtype(r.sum(m.squared(rest), axis=0), real_dtype(dtype))
         full = u.equal(rank, to_dtype(extent_value(columns, np.int64), np.int32))
-        residuals = OPERATORS.getitem(sums, shaping.broadcast_to(full, aval(sums).shape))
+        residuals = OPERATORS.getitem(sums, shaping.broadcast_to(full, aval(sums).shape)) if numpy_resid else sums
     else:
         residuals = np.empty(0, real_dtype(dtype))
     if have.ndim == 1:

@@ -120,7 +120,8 @@ def linspace(
     computed, _ = result_type(
         (aval(a).dtype, aval(a).weak), (aval(b).dtype, aval(b).weak), (np.dtype(np.float64), True)
     )
-    computed = default_float() if weak_kind(a) is not None and weak_kind(b) is not None else computed
+    if weak_kind(a) is not None and weak_kind(b) is not None and computed.kind == "f":
+        computed = default_float()
     target = computed if dtype is None else canonical(dtype)
     a, b = _together(to_dtype(a, computed), to_dtype(b, computed))
     gaps = count - 1 if endpoint else count

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.promotion import as_array, aval, promote
+from tracejit.primitives.complex_numbers import real
 from tracejit.primitives.custom import stop_gradient
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 
@@ -24,8 +25,15 @@ def inexact(*xs: ArrayLike) -> list[Result]:
     return promote(*xs, to=inexact_dtype)
 
 
+def _numbers(*xs: ArrayLike) -> list[Result]:
+    """Operands of one floating-point or complex dtype, and of one shape or of rank 0."""
+    return promote(*xs, to=lambda dtype: dtype if dtype.kind == "c" else inexact_dtype(dtype))
+
+
 def _greatest(x: ArrayLike, axis: AxisLike, where: ArrayLike | None) -> Result:
-    """The maximum along an axis, 0 where it is infinite; constant for derivatives."""
+    """The maximum along an axis, of real parts, 0 where it is infinite; constant for derivatives."""
+    if aval(x).dtype.kind == "c":
+        x = real(x)
     shape = aval(x).shape
     empty = any(isinstance(n, int) and n == 0 for n in shape)
     if where is None and not empty:
@@ -46,7 +54,7 @@ def logsumexp(
     """log(sum(b * exp(a))) along `axis`, without overflow; with `return_sign` the logarithm of the magnitude, and the
     sign.  Elements where `where` is False do not count.
 
-    a: floating-point, or integers that become float64.  b: factors, of a shape that broadcasts to a's.
+    a: floating-point or complex, or integers that become float64.  b: factors, of a shape that broadcasts to a's.
 
     Source: SciPy's logsumexp.
 
@@ -55,17 +63,17 @@ def logsumexp(
     1000.693147
     """
     if b is None:
-        (x,) = inexact(as_array(a))
+        (x,) = _numbers(as_array(a))
         factor = None
     else:
-        x, factor = inexact(as_array(a), as_array(b))
+        x, factor = _numbers(as_array(a), as_array(b))
         x = u.where(u.not_equal(factor, 0), x, -np.inf)
     most = _greatest(x, axis, where)
     terms = u.exp(u.subtract(x, most))
     if factor is not None:
         terms = u.multiply(factor, terms)
     total = r.sum(terms, axis=axis, keepdims=True, where=True if where is None else where)
-    sign = u.sign(total) if return_sign else None
+    sign = _direction(total) if return_sign else None
     total = u.add(u.log(u.absolute(total) if return_sign else total), most)
     if not keepdims:
         total = r.sum(total, axis=axis)  # of one element each
@@ -73,10 +81,18 @@ def logsumexp(
     return (total, sign) if return_sign else total
 
 
+def _direction(x: ArrayLike) -> Result:
+    """x over its magnitude, 0 at 0."""
+    if aval(x).dtype.kind != "c":
+        return u.sign(x)
+    size = u.absolute(x)
+    return u.where(u.equal(size, 0), 0, u.divide(x, u.where(u.equal(size, 0), 1, size)))
+
+
 def softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = None) -> Result:
     """exp(x) over its sum along `axis`; 0 where `where` is False.
 
-    x: floating-point, or integers that become float64.
+    x: floating-point or complex, or integers that become float64.
 
     Source: JAX's nn.softmax.
 
@@ -84,7 +100,7 @@ def softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = None) -
     >>> tj.nn.softmax(np.zeros(4))
     Array([0.25, 0.25, 0.25, 0.25], dtype=float64)
     """
-    (y,) = inexact(as_array(x))
+    (y,) = _numbers(as_array(x))
     terms = u.exp(u.subtract(y, _greatest(y, axis, where)))
     if where is None:
         return u.divide(terms, r.sum(terms, axis=axis, keepdims=True))
@@ -94,7 +110,7 @@ def softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = None) -
 def log_softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = None) -> Result:
     """log(softmax(x)) along `axis`, without overflow; -inf where `where` is False.
 
-    x: floating-point, or integers that become float64.
+    x: floating-point or complex, or integers that become float64.
 
     Source: JAX's nn.log_softmax.
 
@@ -102,7 +118,7 @@ def log_softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = Non
     >>> bool(np.allclose(tj.nn.log_softmax(np.zeros(4)), -np.log(4.0)))
     True
     """
-    (y,) = inexact(as_array(x))
+    (y,) = _numbers(as_array(x))
     shifted = u.subtract(y, _greatest(y, axis, where))
     total = r.sum(u.exp(shifted), axis=axis, keepdims=True, where=True if where is None else where)
     result = u.subtract(shifted, u.log(total))

@@ -26,8 +26,11 @@ from tracejit.tracer.tracer import Tracer
 __all__ = ["delete", "insert"]
 
 
-def delete(arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None) -> Result:
-    """Without the elements at the places `obj`, which are known while tracing."""
+def delete(arr: ArrayLike, obj: ArrayLike, axis: AxisLike = None, *, assume_unique_indices: bool = False) -> Result:
+    """Without the elements at the places `obj`, which are known while tracing.
+
+    assume_unique_indices: JAX's, which changes nothing.
+    """
     x, k, where = _place_of_deletion(arr, obj, axis)
     n = int(aval(x).shape[k])
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.numpy import reductions as r, ufuncs as u
+from tracejit.numpy import reductions as r, ufuncs, ufuncs as u
 from tracejit.numpy.axes import reject, same_extent, static_int, unsupported
 from tracejit.numpy.convolution import convolve
 from tracejit.numpy.counts import may_count
@@ -140,7 +140,7 @@ def _is_known(x: ArrayLike) -> bool:
     return not isinstance(x, Tracer) or x.known() is not None
 
 
-def polydiv(u_: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool | None = None) -> tuple[Result, Result]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool | None = None) -> tuple[Result, Result]:
     """(quotient, remainder) of two polynomials, in floating point.
 
     trim_leading_zeros: whether leading elements of the remainder below 1e-8 are dropped, as NumPy does, so that data
@@ -152,28 +152,28 @@ def polydiv(u_: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool | None = No
     >>> tj.jit(lambda p, q: np.polydiv(p, q))(np.array([3.0, 5.0, 2.0]), np.array([2.0, 1.0]))
     (array([1.5 , 1.75]), array([0.25]))
     """
-    rest, divisor = _coefficients("polydiv", u_), _coefficients("polydiv", v)
+    rest, divisor = _coefficients("polydiv", u), _coefficients("polydiv", v)
     n, m = int(aval(rest).shape[0]), int(aval(divisor).shape[0])
     if not n or not m:
         raise reject("np.polydiv: a polynomial has no coefficients")
     wide = [result_type((aval(x).dtype, False), (np.dtype(np.float64), True))[0] for x in (rest, divisor)]
     dtype = np.promote_types(*wide)
     rest, divisor = to_dtype(rest, dtype), to_dtype(divisor, dtype)
-    scale = u.divide(dtype.type(1), element_at(divisor, 0))
+    scale = ufuncs.divide(dtype.type(1), element_at(divisor, 0))
     found: list[Any] = []
     for k in range(n - m + 1):
-        factor = u.multiply(scale, element_at(rest, k))
+        factor = ufuncs.multiply(scale, element_at(rest, k))
         found.append(p.reshape(factor, (1,)))
         pieces = [
             part(rest, 0, 0, k),
-            u.subtract(part(rest, 0, k, m), u.multiply(factor, divisor)),
+            ufuncs.subtract(part(rest, 0, k, m), ufuncs.multiply(factor, divisor)),
             part(rest, 0, k + m, n - k - m),
         ]
         rest = concatenate([piece for piece in pieces if int(aval(piece).shape[0])])
     quotient = concatenate(found) if found else np.zeros(1, dtype)
     if trim_leading_zeros is False:
         return quotient, rest
-    return quotient, _without_first(rest, _leading(u.less_equal(u.absolute(rest), 1e-8), n - 1), "polydiv")
+    return quotient, _without_first(rest, _leading(ufuncs.less_equal(ufuncs.absolute(rest), 1e-8), n - 1), "polydiv")
 
 
 # -- derivatives and integrals -----------------------------------------------------------------------------------------

@@ -118,15 +118,20 @@ def triu_indices_from(arr: ArrayLike, k: ArrayLike = 0) -> tuple[Result, ...]:
     return _triangle(n, k, m, False)
 
 
-def mask_indices(n: ArrayLike, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Result, ...]:
+def mask_indices(
+    n: ArrayLike, mask_func: Callable[..., Any], k: Any = 0, *, size: ArrayLike = None
+) -> tuple[Result, ...]:
     """Where `mask_func(ones, k)` of an n x n matrix of ones is not zero, as `nonzero` gives it.
+
+    size: JAX's, as that of `nonzero`.
 
     >>> import numpy as np, tracejit as tj
     >>> tj.numpy.mask_indices(2, np.triu)
     (Array([0, 0, 1], dtype=int64), Array([0, 1, 1], dtype=int64))
     """
     rows = static_int(n, "np.mask_indices' number of rows")
-    return FUNCTIONS[np.nonzero](u.not_equal(mask_func(np.ones((rows, rows), np.int64), k), 0))
+    mask = u.not_equal(mask_func(np.ones((rows, rows), np.int64), k), 0)
+    return FUNCTIONS[np.nonzero](mask) if size is None else FUNCTIONS[np.nonzero](mask, size=size)
 
 
 # -- in C order --------------------------------------------------------------------------------------------------------

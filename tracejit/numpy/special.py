@@ -21,7 +21,7 @@ from tracejit.numpy.exponentials import inexact, log_softmax, logsumexp, softmax
 from tracejit.numpy.joining import stack
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.reductions import max as greatest
-from tracejit.primitives import hypergeometric, integrals, special as p
+from tracejit.primitives import complex_numbers, hypergeometric, integrals, special as p
 from tracejit.primitives.transcendental import Erf
 from tracejit.support.errors import DtypeError, OptionError, UnsupportedError
 from tracejit.support.source import user_location
@@ -186,8 +186,10 @@ def erfcinv(x: ArrayLike) -> Result:
 
 
 @_entered()
-def log_ndtr(x: ArrayLike) -> Result:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Result:
     """The logarithm of `ndtr`, without underflow.
+
+    series_order: JAX's, which changes nothing.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.log_ndtr(0.0)), 6)
@@ -198,23 +200,32 @@ def log_ndtr(x: ArrayLike) -> Result:
 
 @_entered()
 def expit(x: ArrayLike) -> Result:
-    """1 / (1 + exp(-x)), of full relative precision for negative x, too.
+    """1 / (1 + exp(-x)), of full relative precision for negative x, too; of complex numbers as well.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.expit(0.0)), 6)
     0.5
     """
+    y = as_array(x)
+    if aval(y).dtype.kind == "c":
+        # of the half plane where the exponential is at most 1
+        low = u.less(complex_numbers.real(y), 0)
+        e = u.exp(u.where(low, y, u.negative(y)))
+        return u.divide(u.where(low, e, 1), u.add(e, 1))
     return bind(p.Logistic(), *inexact(x))
 
 
 @_entered()
 def logit(x: ArrayLike) -> Result:
-    """log(x / (1 - x)); NaN outside of [0, 1].
+    """log(x / (1 - x)); NaN outside of [0, 1]; of complex numbers as well.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.logit(0.5)), 6)
     0.0
     """
+    y = as_array(x)
+    if aval(y).dtype.kind == "c":
+        return u.log(u.divide(y, u.subtract(1, y)))
     return bind(p.Logit(), *inexact(x))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.ir.extents import greatest_extent, has_index
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.agreement import as_long_as, is_counted
-from tracejit.numpy.axes import axis_index, is_flattened, reject, same_shape, unsupported
+from tracejit.numpy.axes import axis_index, is_flattened, reject, same_shape
 from tracejit.numpy.bounds import Bounds
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import alike
@@ -40,10 +40,23 @@ _FEW = 16
 """Elements that `isin` compares with each one."""
 
 
-def take(a: ArrayLike, indices: IndexLike, axis: AxisLike = None, out: ArrayLike = None, mode: str = "raise") -> Result:
+def take(
+    a: ArrayLike,
+    indices: IndexLike,
+    axis: AxisLike = None,
+    out: ArrayLike = None,
+    mode: Any = "raise",
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: ArrayLike = None,
+) -> Result:
     """Elements of an axis (of the flattened array by default) at integer places.
 
-    mode: "raise" as indexing does, "clip" to the axis, "wrap" around it.
+    mode: "raise" as indexing does, "clip" to the axis, "wrap" around it; or JAX's "fill" and "promise_in_bounds" (see
+    `tj.lax.GatherScatterMode`), which count negative places from the end.  fill_value: what places out of range read
+    with "fill", by default NaN, the least signed or greatest unsigned integer, or True; given alone it makes that the
+    mode.  unique_indices and indices_are_sorted change nothing.
     """
     x = array_of(a)
     if is_flattened(axis, aval(x).ndim):
@@ -60,8 +73,12 @@ def take(a: ArrayLike, indices: IndexLike, axis: AxisLike = None, out: ArrayLike
         places = clip(places, 0, 0 if isinstance(n, int) and n == 0 else as_array(n - 1))
     elif mode == "wrap":
         places = u.remainder(to_dtype(places, np.int64), as_array(n))
-    elif mode != "raise":
-        raise reject(f"np.take: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+    elif mode != "raise" or fill_value is not None:
+        if not isinstance(mode, GatherScatterMode) and mode not in ("raise", "fill", "promise_in_bounds"):
+            raise reject(f"np.take: mode is 'raise', 'wrap', 'clip', 'fill' or 'promise_in_bounds', not {mode!r}")
+        bounds = Bounds.of("fill" if mode == "raise" else mode, wrap=True, reads=True)
+        index = (slice(None),) * k + (to_dtype(places, np.int64),)
+        return OPERATORS.getitem(x, index, True, bounds, fill_value)
     return OPERATORS.getitem(x, (slice(None),) * k + (to_dtype(places, np.int64),))
 
 
@@ -190,15 +207,21 @@ def interp(
     right: ArrayLike = None,
     period: ArrayLike = None,
 ) -> Result:
-    """Piecewise linear interpolation between points (xp, fp) with rising xp; `left` and `right` hold outside."""
+    """Piecewise linear interpolation between points (xp, fp) with rising xp; `left` and `right` hold outside, or
+    "extrapolate", as in JAX: the line through the two points there.
+
+    period: x and xp are taken modulo it, in which case xp need not rise and left and right do not count.
+
+    Raises: ValueError for a period that is known to be 0.
+    """
     if period is not None:
-        raise unsupported(
-            "np.interp with period= is not supported in traced code; sort and extend the points by one period first"
-        )
+        x, xp, fp = _in_one_period(x, xp, fp, period)
+        left = right = None
     if aval(array_of(fp)).dtype.kind == "c":
-        ends = [None if z is None else as_array(z) for z in (left, right)]
+        ends = [z if z is None or isinstance(z, str) else as_array(z) for z in (left, right)]
         return make_complex(*[
-            interp(x, xp, of(array_of(fp)), *[None if z is None else of(z) for z in ends]) for of in (real, imag)
+            interp(x, xp, of(array_of(fp)), *[z if z is None or isinstance(z, str) else of(z) for z in ends])
+            for of in (real, imag)
         ])  # fmt: skip
     at, nodes, values = (to_dtype(array_of(z), np.float64) for z in (x, xp, fp))
     if is_counted(aval(nodes).shape, aval(values).shape) and aval(nodes).ndim == aval(values).ndim == 1:
@@ -215,8 +238,11 @@ def interp(
         check_none(u.equal(n, 0), _NO_POINTS)
     end = u.maximum(u.subtract(n, 1), 0)
     first, last = (gather(values, (0,), [k]) for k in (np.int64(0), end))
-    low = first if left is None else to_dtype(as_array(left), np.float64)
-    high = last if right is None else to_dtype(as_array(right), np.float64)
+    for z in (left, right):
+        if isinstance(z, str) and z != "extrapolate":
+            raise reject(f"np.interp: left and right are numbers, or 'extrapolate', not {z!r}")
+    low = first if left is None or isinstance(left, str) else to_dtype(as_array(left), np.float64)
+    high = last if right is None or isinstance(right, str) else to_dtype(as_array(right), np.float64)
     if isinstance(n, int) and n == 1:
         inner = spread(first, aval(at).shape)
     else:
@@ -237,11 +263,31 @@ def interp(
         other = u.where(u.logical_and(u.isnan(other), u.equal(y0, y1)), y0, other)
         inner = u.where(u.equal(at, x0), y0, u.where(u.isnan(inner), other, inner))
     lowest, highest = (gather(nodes, (0,), [k]) for k in (np.int64(0), end))
+    beyond = inner
     inner = u.where(u.equal(at, highest), last, inner)
+    low, high = (beyond if isinstance(z, str) else value for z, value in ((left, low), (right, high)))
     out = u.where(u.greater(at, highest), high, u.where(u.less(at, lowest), low, inner))
     if isinstance(n, int):
         return out if n == 1 else u.where(u.isnan(at), at, out)
     return u.where(u.isnan(at), u.where(u.equal(n, 1), first, at), out)
+
+
+def _in_one_period(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, period: ArrayLike) -> tuple[Result, Result, Result]:
+    """Places and points within a period, with the last point before the first and the first behind the last."""
+    if isinstance(period, (int, float)) and period == 0:
+        raise reject("period must be a non-zero value")
+    length = u.absolute(to_dtype(as_array(period), np.float64))
+    at, nodes = (u.remainder(to_dtype(array_of(z), np.float64), length) for z in (x, xp))
+    values = array_of(fp)
+    if aval(nodes).ndim != 1 or aval(values).ndim != 1 or not same_shape(aval(nodes).shape, aval(values).shape):
+        raise reject("Data points must be 1-D sequences of one length")
+    nodes, order = sort([nodes, c.iota(aval(nodes).shape, 0, np.int64)], 0, keys=1)
+    values = take(values, order)
+    n = aval(nodes).shape[0]
+    first, last = (part(nodes, 0, k, 1) for k in (0, n - 1))
+    ends = [part(values, 0, k, 1) for k in (0, n - 1)]
+    nodes = concatenate([u.subtract(last, length), nodes, u.add(first, length)])
+    return at, nodes, concatenate([ends[1], values, ends[0]])
 
 
 def isin(

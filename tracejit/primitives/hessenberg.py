@@ -14,7 +14,7 @@ from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.contraction import dot_general
-from tracejit.primitives.elementwise import mul, sub
+from tracejit.primitives.elementwise import add, mul, sub
 from tracejit.primitives.qr import reflected, reflector
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array
 from tracejit.primitives.slicing import update_slice
@@ -26,7 +26,7 @@ from tracejit.tracer.batch import of_stacks
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
-__all__ = ["Hessenberg", "hessenberg", "no_derivative", "reduced", "reflector_of"]
+__all__ = ["Hessenberg", "PackedHessenberg", "hessenberg", "no_derivative", "reduced", "reflector_of"]
 
 
 def no_derivative(what: str) -> UnsupportedError:
@@ -80,6 +80,52 @@ class Hessenberg(Primitive):
         return of_stacks(self, args[0], dims[0])
 
 
+@frozen(eq=False)
+class PackedHessenberg(Primitive):
+    """Hessenberg's form with the reflections by which it is made: their vectors, without the ones, lie below it.
+    a: [.., n, n] -> packed [.., n, n], taus [.., n - 1]
+
+    Source: LAPACK's gehrd.
+    """
+
+    name = "packed_hessenberg"
+    multiple_results = True
+
+    def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
+        (a,) = avals
+        check_matrices(self.name, a)
+        return a.strong(), ShapedArray((*a.shape[:-2], extent_before(a.shape[-1])), a.dtype)
+
+    def impl(self, *args: ArrayLike) -> list[Result]:
+        h = np.array(args[0])
+        n = h.shape[-1]
+        taus = np.zeros((*h.shape[:-2], max(n - 1, 0)), h.dtype)
+        for at in np.ndindex(*h.shape[:-2]):
+            vectors = hessenberg_by_numpy(h[at], np.zeros((0, n), h.dtype))
+            for k, (v, tau) in enumerate(vectors):
+                h[at][k + 2 :, k], taus[at][k] = v[1:], tau
+        return [h, taus]
+
+    def lower(self, b: FormBuilder, *operands: Operand) -> Form:
+        return Expand(lambda a: m.each_matrix(packed, a, ranks=(2,)))
+
+    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
+        if tangents[0] is not None:
+            raise no_derivative("Hessenberg's form")
+        outs = list(bind(self, *primals))
+        return outs, [None] * len(outs)
+
+    def batch(
+        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
+    ) -> tuple[list[Result], Sequence[int]]:
+        return of_stacks(self, args[0], dims[0])
+
+
+def extent_before(n: Extent) -> Extent:
+    """n - 1, of nothing 0."""
+    return 0 if isinstance(n, int) and n == 0 else n - 1
+
+
 def reflector_of(x: Any) -> tuple[Any, Any, Any]:
     """What `reflector` gives, of a NumPy array."""
     v, part = x.copy(), np.real(x).dtype.type
@@ -96,8 +142,9 @@ def reflector_of(x: Any) -> tuple[Any, Any, Any]:
     )
 
 
-def hessenberg_by_numpy(h: Any, q: Any) -> None:
-    """One matrix changed to h, and q multiplied by the reflections from the right."""
+def hessenberg_by_numpy(h: Any, q: Any) -> list[tuple[Any, Any]]:
+    """One matrix changed to h, and q multiplied by the reflections from the right; their vectors and factors."""
+    found: list[tuple[Any, Any]] = []
     for k in range(len(h) - 1):
         v, tau, beta = reflector_of(h[k + 1 :, k])
         h[k + 1 :, k:] -= np.conj(tau) * np.outer(v, v.conj() @ h[k + 1 :, k:])
@@ -105,10 +152,41 @@ def hessenberg_by_numpy(h: Any, q: Any) -> None:
             x[:, k + 1 :] -= tau * np.outer(x[:, k + 1 :] @ v, v.conj())
         h[k + 1, k] = beta
         h[k + 2 :, k] = 0
+        found.append((v, tau))
+    return found
+
+
+def packed(a: ArrayLike) -> list[Result]:
+    """(h with the vectors of the reflections below it, their factors) of one matrix."""
+    n = shape_of(a)[0]
+    if isinstance(n, int) and n < 2:
+        return [a, m.zeros((extent_before(n),), m.dtype_of(a))]
+    h, rows, scales = _steps(a, True)
+    # a row of `rows` is a column's vector, its one beside the diagonal, where h stands
+    lower = slice_array(m.swapped(rows), (1, 0), (n - 1, n))
+    below = update_slice(m.zeros((n, n), m.dtype_of(a)), m.lower_part(lower, True), (1, 0))
+    return [add(h, below), slice_array(scales, (0,), (n - 1,))]
 
 
 def reduced(a: ArrayLike, vectors: bool) -> list[Result]:
     """(h, q if wanted) of one matrix."""
+    n = shape_of(a)[0]
+    h, *kept = _steps(a, vectors)
+    if not vectors:
+        return [h]
+
+    def formed(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
+        (rows, scales), (q,) = consts, carries
+        k = n - 2 - at
+        tau = reshape(slice_array(scales, (k,), (1,)), ())
+        return [reflected(q, m.row_of(rows, k, k + 1), tau, k + 1)]
+
+    (q,) = m.index_loop(n - 1, formed, [m.eye_like(h)], kept)
+    return [h, q]
+
+
+def _steps(a: ArrayLike, vectors: bool) -> list[Result]:
+    """(h, and if wanted the vectors of the reflections as rows and their factors) of one matrix."""
     n = shape_of(a)[0]
     dtype = m.dtype_of(a)
 
@@ -131,18 +209,7 @@ def reduced(a: ArrayLike, vectors: bool) -> list[Result]:
             kept = [m.put_row(rows, v, k, j), update_slice(scales, reshape(tau, (1,)), (k,))]
         return [x, *kept]
 
-    h, *kept = m.index_loop(n - 1, step, [a, *([m.zeros((n, n), dtype), m.zeros((n,), dtype)] if vectors else [])])
-    if not vectors:
-        return [h]
-
-    def formed(at: Extent, _: ArrayLike, consts: Sequence[Any], carries: Sequence[Any]) -> Sequence[Result]:
-        (rows, scales), (q,) = consts, carries
-        k = n - 2 - at
-        tau = reshape(slice_array(scales, (k,), (1,)), ())
-        return [reflected(q, m.row_of(rows, k, k + 1), tau, k + 1)]
-
-    (q,) = m.index_loop(n - 1, formed, [m.eye_like(h)], kept)
-    return [h, q]
+    return m.index_loop(n - 1, step, [a, *([m.zeros((n, n), dtype), m.zeros((n,), dtype)] if vectors else [])])
 
 
 def hessenberg(a: ArrayLike) -> tuple[Result, Result]:

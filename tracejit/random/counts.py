@@ -10,15 +10,16 @@ from tracejit.primitives.arithmetic import Floor, Minimum
 from tracejit.primitives.elementwise import add, convert, div, neg, one_like
 from tracejit.primitives.random import RandomBinomial, RandomPoisson
 from tracejit.primitives.transcendental import Log1p
-from tracejit.random.operands import default_int, element_words, float_dtype, own_float, parameters
+from tracejit.random.keys import split
+from tracejit.random.operands import as_shape, default_int, element_words, float_dtype, floats, own_float, parameters
 from tracejit.random.uniforms import unit
 from tracejit.support.dtypes import canonical
-from tracejit.support.errors import DtypeError
+from tracejit.support.errors import DtypeError, ShapeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer.interpreter import bind
 
-__all__ = ["binomial", "geometric", "poisson"]
+__all__ = ["binomial", "geometric", "multinomial", "poisson"]
 
 
 def poisson(key: ArrayLike, lam: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None) -> Result:
@@ -78,6 +79,52 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: ShapeLike | None = None, dtyp
     u = unit("geometric", key, out, own)
     tries = bind(Floor(), div(bind(Log1p(), neg(u)), bind(Log1p(), neg(chance))))
     return _whole(add(tries, one_like(tries)), kind)
+
+
+def multinomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = None,
+    unroll: int | bool = 1,
+) -> Result:
+    """How often each of k outcomes comes in n trials, of probabilities p.   p: float[.., k] -> dtype[*shape, k], by
+    default of the shape that n and p[.., 0] have together
+
+    The probabilities count relative to their sum.  dtype: a float's, as in JAX; float64 where none is given.  unroll:
+    changes nothing.
+    Raises: ShapeError for parameters that do not fit the shape, and a p of rank 0.
+    Source: a binomial number of the trials that are left, outcome by outcome.  The numbers are not JAX's.
+
+    >>> import numpy as np, tracejit as tj
+    >>> x = tj.random.multinomial(tj.random.key(42), 100, np.array([0.2, 0.3, 0.5]), shape=(1000,))
+    >>> x.shape, bool((x.sum(-1) == 100).all()), (x.mean(0) / 100).round(1)
+    ((1000, 3), True, array([0.2, 0.3, 0.5]))
+    """
+    kind = float_dtype("multinomial", dtype)
+    own = _at_least_single(kind)
+    chances = floats(p, own)
+    have = np.shape(chances)
+    if not have:
+        raise ShapeError(
+            "tj.random.multinomial: p is a number; its last axis is that of outcomes", location=user_location()
+        )
+    trials = floats(n, own)
+    out = np.broadcast_shapes(np.shape(trials), have[:-1]) if shape is None else as_shape(shape)
+    whole: Any = out
+    left, rest = np.broadcast_to(trials, whole), np.sum(chances, axis=-1)
+    keys = split(key, int(have[-1]))
+    counts: list[Any] = []
+    for k in range(int(have[-1]) - 1):
+        chance = chances[..., k]
+        # rounding may leave nothing, or less, to the last outcomes
+        ratio = np.where(rest > 0, np.clip(chance / np.where(rest > 0, rest, 1), 0, 1), 0)
+        count = binomial(keys[k], left, ratio, out, own)
+        counts.append(count)
+        left, rest = left - count, rest - chance
+    return np.stack([*counts, left], axis=-1).astype(kind)
 
 
 def _count(name: str, dtype: DTypeLike) -> np.dtype[Any]:

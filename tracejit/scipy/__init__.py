@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tracejit.scipy import (
+        cluster as cluster,
         fft as fft,
+        integrate as integrate,
+        interpolate as interpolate,
         linalg as linalg,
+        ndimage as ndimage,
         optimize as optimize,
         signal as signal,
         sparse as sparse,
@@ -14,7 +18,10 @@ if TYPE_CHECKING:
         stats as stats,
     )
 
-_MODULES = frozenset({"fft", "linalg", "optimize", "signal", "sparse", "special", "stats"})
+_MODULES = frozenset({
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special",
+    "stats",
+})  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

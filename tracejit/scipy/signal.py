@@ -11,27 +11,24 @@ from tracejit.api.control import scan
 from tracejit.api.returning import returning_arrays
 from tracejit.ir.extents import Extent, Shape, is_empty, prod
 from tracejit.lax.operands import array, aval, reject
-from tracejit.numpy import convolution, fourier, padding, reductions, shaping, ufuncs as u
+from tracejit.numpy import convolution, padding, ufuncs as u
 from tracejit.primitives.complex_numbers import conj
-from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.convolution import ConvGeneralDilated
-from tracejit.primitives.creation import iota
 from tracejit.primitives.elementwise import convert
-from tracejit.primitives.reduction import reduce_sum
 from tracejit.primitives.shape import broadcast_in_dim, concatenate, reshape, reverse, slice_array, transpose
 from tracejit.primitives.sorting import sort
 from tracejit.primitives.windows import surrounded, windows
+from tracejit.scipy.spectra import csd, detrend, istft, part_of, stft, welch
 from tracejit.support.axes import axis_index
 from tracejit.support.dtypes import result_type
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.interpreter import bind
-from tracejit.tracer.operators import OPERATORS
 
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "csd", "detrend", "fftconvolve",
-    "lfilter", "medfilt", "medfilt2d", "oaconvolve", "upfirdn",
+    "istft", "lfilter", "medfilt", "medfilt2d", "oaconvolve", "stft", "upfirdn", "welch",
 ]  # fmt: skip
 
 _MODES = ("full", "same", "valid")
@@ -59,7 +56,7 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
 def correlate(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Result:
-    """The cross-correlation of two arrays of one rank, in the modes of `convolve`.
+    """The cross-correlation of two arrays of one rank, the second conjugated, in the modes of `convolve`.
 
     Raises: as `convolve`.
     Source: SciPy's scipy.signal.correlate.
@@ -69,6 +66,8 @@ def correlate(
     Array([1., 2., 3., 0.], dtype=float64)
     """
     y = array(in2)
+    if aval(y).dtype.kind == "c":
+        y = conj(y)
     return _convolved("correlate", in1, reverse(y, range(aval(y).ndim)) if aval(y).ndim else y, mode, method)
 
 
@@ -164,7 +163,7 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = N
 def _along_axes(name: str, in1: ArrayLike, in2: ArrayLike, mode: str, axes: Any) -> Result:
     x, y = _pair(name, in1, in2, mode)
     rank = aval(x).ndim
-    dtype = np.result_type(aval(x).dtype, np.float16) if aval(x).dtype.kind == "f" else np.dtype(np.float64)
+    dtype = aval(x).dtype if aval(x).dtype.kind in "fc" else np.dtype(np.float64)
     x, y = convert(x, dtype), convert(y, dtype)
     given = range(rank) if axes is None else axes if isinstance(axes, Sequence) else (axes,)
     along = sorted(axis_index(a, rank) for a in given)
@@ -183,7 +182,7 @@ def _along_axes(name: str, in1: ArrayLike, in2: ArrayLike, mode: str, axes: Any)
         if n != m and n != 1 and m != 1:
             raise reject(f"{name}: axis {d} of shapes {aval(x).shape} and {aval(y).shape} differs")
         if mode == "same" and n == 1 and m != 1:  # as many as in1 has: the one in the middle
-            y, m = _piece(y, d, (m - 1) // 2, (m - 1) // 2 + 1), 1
+            y, m = part_of(y, d, (m - 1) // 2, (m - 1) // 2 + 1), 1
         beside.append(m if n == 1 else n)
     inner = [[aval(z).shape[d] for d in along] for z in (x, y)]
     if mode == "valid" and _fits(tuple(inner[1]), tuple(inner[0]), name):
@@ -291,177 +290,6 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Result:
     if mode == "valid":
         return np.arange(in1_len - in2_len + 1) if in1_len >= in2_len else np.arange(in1_len - in2_len, 1)
     raise reject(f"correlation_lags: mode is 'full', 'same' or 'valid', not {mode!r}")
-
-
-# -- trends ------------------------------------------------------------------------------------------------------------
-def detrend(
-    data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool | None = False
-) -> Result:
-    """The data without their mean ("constant"), or without the line of least squares ("linear"), along an axis.
-
-    bp: where pieces with lines of their own begin.
-
-    Raises: ShapeError for another type, an axis that there is not, and a place behind the end.
-    Source: SciPy's scipy.signal.detrend.
-
-    >>> import numpy as np, tracejit as tj
-    >>> tj.scipy.signal.detrend(np.array([1.0, 2.0, 4.0]), type="constant").round(6)
-    Array([-1.333333, -0.333333,  1.666667], dtype=float64)
-    """
-    if type not in ("linear", "l", "constant", "c"):
-        raise reject(f"detrend: type is 'linear' or 'constant', not {type!r}")
-    x = array(data)
-    constant = type in ("constant", "c")
-    if aval(x).dtype.kind != "f" or (aval(x).dtype == np.float16 and not constant):
-        x = convert(x, np.dtype(np.float64))
-    k = axis_index(axis, aval(x).ndim)
-    n = aval(x).shape[k]
-    if constant:
-        return u.subtract(x, _kept_mean(x, k))
-    places = sorted({0, *[int(b) for b in np.ravel(bp)]})
-    if places[0] < 0 or (places[-1] > 0 and places[-1] > n):
-        raise reject(f"detrend: bp={bp!r} is not inside an axis of {n} elements")
-    ends = [*places[1:], n]
-    spans = [(low, end) for low, end in zip(places, ends, strict=True) if end is n or end > low]
-    pieces = [_flattened(_piece(x, k, low, end), k) for low, end in spans]
-    return concatenate(pieces, k) if len(pieces) > 1 else pieces[0]
-
-
-def _piece(x: ArrayLike, k: int, low: Extent, end: Extent) -> Result:
-    shape = aval(x).shape
-    start = tuple([low if d == k else 0 for d in range(len(shape))])
-    return slice_array(x, start, tuple([end - low if d == k else m for d, m in enumerate(shape)]))
-
-
-def _kept_mean(x: ArrayLike, k: int) -> Result:
-    shape = aval(x).shape
-    count = convert(OPERATORS.extent(shape[k]), aval(x).dtype)
-    mean = u.divide(reduce_sum(x, (k,)), count)
-    return broadcast_in_dim(mean, shape, tuple([d for d in range(len(shape)) if d != k]))
-
-
-def _flattened(x: ArrayLike, k: int) -> Result:
-    """Without the line of least squares: with places counted from their middle, slope and mean are apart."""
-    shape, dtype = aval(x).shape, aval(x).dtype
-    n = shape[k]
-    rest = tuple([d for d in range(len(shape)) if d != k])
-    middle = u.divide(convert(OPERATORS.extent(n - 1), dtype), dtype.type(2))
-    place = u.subtract(iota((n,), 0, dtype), middle)
-    weight = reduce_sum(u.multiply(place, place), (0,))
-    flat = u.subtract(x, _kept_mean(x, k))
-    rise = dot_general(flat, place, ((k,), (0,)))
-    slope = u.divide(rise, u.maximum(weight, dtype.type(0.5)))  # one place has no slope, two have weight 0.5
-    line = u.multiply(broadcast_in_dim(slope, shape, rest), broadcast_in_dim(place, shape, (k,)))
-    return u.subtract(flat, line)
-
-
-# -- spectra -----------------------------------------------------------------------------------------------------------
-_COSINES = {
-    "boxcar": (1.0,), "hann": (0.5, 0.5), "hamming": (0.54, 0.46), "blackman": (0.42, 0.5, 0.08),
-}  # fmt: skip
-"""Windows that are sums of cosines: their coefficients, the signs alternating."""
-
-
-def csd(
-    x: ArrayLike,
-    y: ArrayLike | None,
-    fs: float = 1.0,
-    window: Any = "hann",
-    nperseg: int | None = None,
-    noverlap: int | None = None,
-    nfft: int | None = None,
-    detrend: Any = "constant",
-    return_onesided: bool = True,
-    scaling: str = "density",
-    axis: int = -1,
-    average: str = "mean",
-) -> tuple[Result, Result]:
-    """(frequencies, cross spectral density) of two signals by Welch's method: the mean over segments of
-    conj(X) * Y, X and Y being their Fourier transforms.
-
-    fs: the frequency of samples.  window: "boxcar", "hann", "hamming", "blackman", or an array of nperseg numbers.
-    nperseg: how long a segment is (256, or as long as the signals are), noverlap: how much of it is the next one's, too
-    (a half).  nfft: the length of transforms, with zeros behind.  detrend: as in `detrend`, or False.  scaling:
-    "density" or "spectrum".  The shorter signal has zeros behind it.
-
-    Raises: ShapeError for lengths that do not fit, and other windows, scalings and averages.
-    Source: SciPy's scipy.signal.csd.
-
-    >>> import numpy as np, tracejit as tj
-    >>> f, p = tj.scipy.signal.csd(np.array([1.0, 0.0, -1.0, 0.0]), np.ones(4), window="boxcar")
-    >>> f
-    Array([0.  , 0.25, 0.5 ], dtype=float64)
-    """
-    if scaling not in ("density", "spectrum"):
-        raise reject(f"Unknown scaling: {scaling!r}")
-    if average != "mean":
-        raise reject(f"csd: average is 'mean' here, not {average!r}")
-    first = array(x)
-    second = first if y is None else array(y)
-    k = axis_index(axis, max(aval(first).ndim, aval(second).ndim))
-    first, second = (shaping.moveaxis(z, k - max(aval(first).ndim, aval(second).ndim), -1) for z in (first, second))
-    lengths = [_length(z) for z in (first, second)]
-    n = max(lengths)
-    first, second = (_lengthened(z, n - m) for z, m in zip((first, second), lengths, strict=True))
-    if not isinstance(window, str):
-        nperseg = len(window)
-    size = min(256 if nperseg is None else int(nperseg), n)
-    if size < 1:
-        raise reject("nperseg must be a positive integer")
-    count = size if nfft is None else int(nfft)
-    if count < size:
-        raise reject("nfft must be greater than or equal to nperseg.")
-    shared = size // 2 if noverlap is None else int(noverlap)
-    if shared >= size:
-        raise reject("noverlap must be less than nperseg.")
-    dtype = np.result_type(aval(first).dtype, aval(second).dtype, np.complex64)
-    weights = _window(window, size)
-    sided = return_onesided and all(aval(z).dtype.kind != "c" for z in (first, second))
-    places = np.arange(size) + (size - shared) * np.arange((n - shared) // (size - shared))[:, None]
-    spectra = [_segments(z, places, weights, detrend, count, sided) for z in (first, second)]
-    total = fs * np.sum(weights * weights) if scaling == "density" else np.sum(weights) ** 2
-    scale = np.full(count // 2 + 1 if sided else count, 1 / total)
-    if sided:
-        scale[1 : None if count % 2 else -1] *= 2
-    mean = reductions.mean(u.multiply(conj(spectra[0]), spectra[1]), axis=-2)
-    out = convert(u.multiply(mean, scale.astype(dtype)), dtype)
-    frequencies = np.fft.rfftfreq(count, 1 / fs) if sided else np.fft.fftfreq(count, 1 / fs)
-    return frequencies, shaping.moveaxis(out, -1, k)
-
-
-def _length(x: ArrayLike) -> int:
-    n = aval(x).shape[-1]
-    return n if isinstance(n, int) else int(n)
-
-
-def _lengthened(x: ArrayLike, by: int) -> Result:
-    return padding.pad(x, [(0, 0)] * (aval(x).ndim - 1) + [(0, by)]) if by else x
-
-
-def _window(window: Any, size: int) -> np.ndarray[Any, Any]:
-    """The numbers that segments are multiplied by; those that have a name are periodic."""
-    if not isinstance(window, str):
-        return np.asarray(window, np.float64)
-    if window not in _COSINES:
-        raise reject(f"csd: window is an array, or one of {', '.join(map(repr, _COSINES))}, not {window!r}")
-    angles = 2 * np.pi * np.arange(size) / size
-    return np.sum([(-1) ** j * a * np.cos(j * angles) for j, a in enumerate(_COSINES[window])], axis=0)
-
-
-def _segments(
-    x: ArrayLike, places: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], kind: Any, count: int, sided: bool
-) -> Result:
-    """The transforms of the segments at these places.   x: [.., n] -> [.., segments, frequencies]"""
-    parts = OPERATORS.getitem(x, (..., places))
-    if kind:
-        parts = kind(parts) if callable(kind) else _detrended(parts, kind)
-    single = aval(parts).dtype.name in ("float32", "complex64")
-    parts = u.multiply(parts, weights.astype(np.float32) if single else weights)
-    return fourier.rfft(parts, count) if sided else fourier.fft(parts, count)
-
-
-def _detrended(x: ArrayLike, kind: str) -> Result:
-    return detrend(x, -1, kind)
 
 
 # -- filters -----------------------------------------------------------------------------------------------------------

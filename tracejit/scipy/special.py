@@ -3,7 +3,7 @@
 from typing import Any
 
 from tracejit.api.returning import returning_arrays
-from tracejit.numpy import exponentials, harmonics, special as _functions
+from tracejit.numpy import exponentials, faddeeva, harmonics, special as _functions
 from tracejit.numpy.exponentials import logsumexp
 from tracejit.numpy.special import *  # noqa: F403
 from tracejit.support.typing import ArrayLike, AxisLike, Result
@@ -32,7 +32,8 @@ def log_softmax(x: ArrayLike, axis: AxisLike = None) -> Result:
 globals().update({
     _name: returning_arrays(_value)
     for _name, _value in [*[(n, getattr(_functions, n)) for n in _functions.__all__], ("logsumexp", logsumexp),
-    ("softmax", softmax), ("log_softmax", log_softmax), ("sph_harm_y", harmonics.sph_harm_y)]
+    ("softmax", softmax), ("log_softmax", log_softmax), ("sph_harm_y", harmonics.sph_harm_y),
+    ("wofz", faddeeva.wofz)]
 })  # fmt: skip
 
 

@@ -29,11 +29,6 @@ NOT_HERE: dict[str, str] = {
     "ensure_compile_time_eval": "what follows from no argument is computed where Python computes it; do so before",
     "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
     "export": "programs are not stored; f.lower(...).text() shows them",
-    "funm": "write the function with tj.scipy.linalg.eig, v @ (f(w)[:, None] * inv(v)), or call SciPy's before or "
-    "after the compiled function",
-    "hessenberg": "use tj.scipy.linalg.hessenberg, which gives the matrices",
-    "cholesky_update": "use tj.lax.linalg.cholesky of the changed matrix, r.T @ r + np.outer(w, w)",
-    "qdwh": "use tj.scipy.linalg.polar",
     "closure_convert": "what a function reads from outside has derivatives too; give the values as arguments",
 }  # fmt: skip
 """Of the package and of `lax`: the name, and what to do instead."""

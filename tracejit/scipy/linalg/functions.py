@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from tracejit.api.control import fori_loop
 from tracejit.ir.extents import is_one
-from tracejit.numpy import joining, ufuncs as u
+from tracejit.numpy import joining, linear, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject
 from tracejit.numpy.promotion import aval, to_dtype
-from tracejit.primitives import matrix_exponential as of_exp, matrix_loops as m, matrix_root as of_root, shape as p
+from tracejit.numpy.shaping import array_of
+from tracejit.primitives import (
+    creation as c,
+    matrix_exponential as of_exp,
+    matrix_loops as m,
+    matrix_root as of_root,
+    schur as of_schur,
+    shape as p,
+)
+from tracejit.primitives.complex_numbers import real
 from tracejit.scipy.linalg.operands import (
     double_dtype,
     fails,
@@ -20,9 +33,10 @@ from tracejit.scipy.linalg.operands import (
     together,
 )
 from tracejit.scipy.linalg.systems import solve
+from tracejit.support.dtypes import complex_dtype, real_dtype
 from tracejit.support.typing import ArrayLike, Result
 
-__all__ = ["coshm", "cosm", "expm", "expm_frechet", "sinhm", "sinm", "sqrtm", "tanhm", "tanm"]
+__all__ = ["coshm", "cosm", "expm", "expm_frechet", "funm", "sinhm", "sinm", "sqrtm", "tanhm", "tanm"]
 
 
 def _squares(name: str, x: ArrayLike) -> Result:
@@ -188,6 +202,71 @@ def tanm(A: ArrayLike) -> Result:
     """
     cosine, sine = _turned("tanm", A)
     return cosine if is_empty(cosine) else solve(cosine, sine, check_finite=False)
+
+
+# -- any function ------------------------------------------------------------------------------------------------------
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """`func` of square matrices, from what it is of complex numbers.   A: [.., n, n]; complex in any case
+
+    disp: without it a second result is an estimate of the error in the 1-norm, relative to that of the result.  Equal
+    eigenvalues, or nearly equal ones, make the result inexact, as in SciPy.  There are no derivatives.
+
+    Raises: LinAlgError for other shapes, and for what is not finite when the program has run; ShapeError where `func`
+    does not give an array of the shape of its argument.
+    Source: SciPy's scipy.linalg.funm; Golub and Van Loan, Matrix Computations, algorithm 11.1.1 (Parlett).
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.scipy.linalg.funm(np.array([[4.0, 1.0], [0.0, 9.0]]), np.sqrt).real.round(12)
+    Array([[2. , 0.2],
+           [0. , 3. ]], dtype=float64)
+    """
+    x = _squares("funm", A)
+    n = aval(x).shape[-1]
+    if is_empty(x):
+        return (x, np.zeros(aval(x).shape[:-2])) if not disp else x
+    t, z = of_schur.schur(x)
+    if not m.is_complex(t):
+        t, z = m.each_matrix(
+            of_schur.to_complex,
+            to_dtype(t, complex_dtype(aval(t).dtype)),
+            to_dtype(z, complex_dtype(aval(z).dtype)),
+            ranks=(2, 2),
+        )
+    dtype = aval(t).dtype
+    values = array_of(func(m.diagonal_of(t)))
+    if aval(values).shape != aval(t).shape[:-1]:
+        raise reject(f"funm: the function makes {aval(values)} of {aval(t).shape[:-1]} eigenvalues")
+    values = to_dtype(values, dtype)
+    eye = m.eye_like(t)
+    steps = u.subtract(c.iota((n, n), 1, np.int64), c.iota((n, n), 0, np.int64))
+    eigenvalues = m.diagonal_of(t)
+    rows, columns = [p.reshape(eigenvalues, (*aval(eigenvalues).shape[:-1], *s)) for s in ((n, 1), (1, n))]
+    apart = u.subtract(columns, rows)
+    equal = u.equal(apart, 0)
+    divisors = u.where(equal, 1, apart)
+
+    def next_diagonal(k: Any, carry: Any) -> Any:
+        """The k-th diagonal above the middle one: F T = T F, of which those before are there."""
+        f, least = carry
+        commuted = u.subtract(linear.matmul(t, f), linear.matmul(f, t))
+        here = u.equal(steps, k)
+        size = u.absolute(apart)
+        low = r.min(u.where(here, size, np.inf), axis=(-2, -1))
+        return u.where(here, u.divide(commuted, divisors), f), u.minimum(least, low)
+
+    start = m.scaled_columns(eye, values)
+    real_ = real_dtype(dtype)
+    least = to_dtype(u.add(u.multiply(real(values), 0), np.inf), real_)
+    f, least = fori_loop(1, n, next_diagonal, (start, r.min(least, axis=-1)))
+    out = linear.matmul(linear.matmul(z, f), m.adjoint(z))
+    if disp:
+        return out
+    eps = np.finfo(real_).eps
+    above = u.absolute(m.upper_part(t, True))
+    least = u.where(u.equal(least, 0), eps, least)
+    error = u.minimum(1, u.maximum(eps, u.multiply(u.divide(eps, least), r.max(r.sum(above, axis=-2), axis=-1))))
+    finite = r.all(u.isfinite(f), axis=(-2, -1))
+    return out, u.where(finite, error, np.inf)
 
 
 # -- the square root ---------------------------------------------------------------------------------------------------

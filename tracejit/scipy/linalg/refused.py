@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.support.errors import UnsupportedError
-from tracejit.support.not_here import NOT_HERE
 from tracejit.support.source import user_location
 from tracejit.support.typing import Result
 from tracejit.tracer.tracer import Tracer
@@ -36,13 +35,11 @@ _REASONS: dict[str, str] = {
     "ldl": "use cholesky for positive definite matrices, or lu",
     **dict.fromkeys(("cossin", "bandwidth", "matrix_balance", "clarkson_woodruff_transform"), _OUTSIDE),
 }  # fmt: skip
-"""Of SciPy alone; those that JAX has, too, are in `NOT_HERE`."""
-_OF_JAX = frozenset({"funm"})
 
 
 def reason_against(name: str) -> str | None:
     """What to do instead of a function that there is not, None for one that SciPy has not either."""
-    return NOT_HERE[name] if name in _OF_JAX else _REASONS.get(name)
+    return _REASONS.get(name)
 
 
 def refusing(name: str, original: Callable[..., Any]) -> Callable[..., Any]:

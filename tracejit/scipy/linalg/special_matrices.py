@@ -18,6 +18,7 @@ from tracejit.primitives.creation import iota
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.slicing import update_slice
 from tracejit.scipy.linalg.operands import broadcast_over, column, together
+from tracejit.support.dtypes import canonical
 from tracejit.support.errors import ForbiddenValue, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
@@ -495,8 +496,8 @@ def helmert(n: int, full: bool = False) -> Result:
     return made if full else made[1:]
 
 
-def dft(n: int, scale: str | None = None) -> Result:
-    """The matrix of the discrete Fourier transform of n elements, complex128.
+def dft(n: int, scale: str | None = None, dtype: DTypeLike = None) -> Result:
+    """The matrix of the discrete Fourier transform of n elements, complex128 unless JAX's `dtype` is given.
 
     scale: "sqrtn" or "n" for division by these.
 
@@ -512,4 +513,5 @@ def dft(n: int, scale: str | None = None) -> Result:
     k = _number(n, "dft")
     turns = (np.arange(k)[:, None] * np.arange(k)) % max(k, 1)
     made = np.exp(-2j * np.pi * turns / max(k, 1))
-    return made if scale is None or not k else made / (k if scale == "n" else np.sqrt(k))
+    made = made if scale is None or not k else made / (k if scale == "n" else np.sqrt(k))
+    return made if dtype is None else made.astype(canonical(dtype))

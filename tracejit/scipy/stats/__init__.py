@@ -23,6 +23,7 @@ from tracejit.scipy.stats.continuous import (
     vonmises as vonmises,
     wrapcauchy as wrapcauchy,
 )
+from tracejit.scipy.stats.density import gaussian_kde as gaussian_kde
 from tracejit.scipy.stats.discrete import (
     bernoulli as bernoulli,
     betabinom as betabinom,

@@ -83,7 +83,7 @@ class expon(Distribution):
     def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The logarithm of the density."""
         z, width = standard(x, loc, scale)
-        return outside(z >= 0, -z - u.log(width))
+        return outside(z >= 0, -z - u.log(width), of=z)
 
     @staticmethod
     def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
@@ -125,7 +125,7 @@ class uniform(Distribution):
     def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The logarithm of the density."""
         z, width = standard(x, loc, scale)
-        return outside((z >= 0) & (z <= 1), -u.log(width))
+        return outside((z >= 0) & (z <= 1), -u.log(width), of=z)
 
     @staticmethod
     def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
@@ -303,7 +303,7 @@ class gamma(Distribution):
         z, width, shape = standard(x, loc, scale, a)
         inside = z >= 0
         y = u.where(inside, z, 1)
-        return outside(inside, s.xlogy(shape - 1, y) - y - s.gammaln(shape) - u.log(width))
+        return outside(inside, s.xlogy(shape - 1, y) - y - s.gammaln(shape) - u.log(width), of=z)
 
     @staticmethod
     def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
@@ -330,7 +330,7 @@ class chi2(Distribution):
         half, inside = freedom * 0.5, z >= 0
         y = u.where(inside, z, 1)
         value = s.xlogy(half - 1, y) - y * 0.5 - s.gammaln(half) - half * math.log(2.0) - u.log(width)
-        return outside(inside, value)
+        return outside(inside, value, of=z)
 
     @staticmethod
     def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
@@ -357,7 +357,7 @@ class beta(Distribution):
         inside = (z >= 0) & (z <= 1)
         y = u.where(inside, z, 0.5)
         value = s.xlogy(first - 1, y) + s.xlog1py(second - 1, -y) - s.betaln(first, second) - u.log(width)
-        return outside(inside, value)
+        return outside(inside, value, of=z)
 
     @staticmethod
     def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
@@ -396,7 +396,7 @@ class pareto(Distribution):
         """The logarithm of the density."""
         z, width, shape = standard(x, loc, scale, b)
         inside = z >= 1
-        return outside(inside, u.log(shape) - (shape + 1) * u.log(u.where(inside, z, 1)) - u.log(width))
+        return outside(inside, u.log(shape) - (shape + 1) * u.log(u.where(inside, z, 1)) - u.log(width), of=z)
 
     @staticmethod
     def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
@@ -462,7 +462,7 @@ class truncnorm(Distribution):
         """The logarithm of the density."""
         z, width, low, high = standard(x, loc, scale, a, b)
         value = -(z * z + _LOG_2PI) / 2 - _log_mass(low, high) - u.log(width)
-        return outside(low < high, outside((z >= low) & (z <= high), value), np.nan)
+        return outside(low < high, outside((z >= low) & (z <= high), value, of=z), np.nan)
 
     @staticmethod
     def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
@@ -514,4 +514,4 @@ class wrapcauchy(Distribution):
         angle, shape = inexact(x, c)
         value = u.log1p(-shape * shape) - _LOG_2PI - u.log1p(shape * shape - 2 * shape * u.cos(angle))
         inside = (angle >= 0) & (angle <= 2 * math.pi)
-        return outside((shape > 0) & (shape < 1), outside(inside, value), np.nan)
+        return outside((shape > 0) & (shape < 1), outside(inside, value, of=angle), np.nan)

@@ -42,7 +42,7 @@ class bernoulli(Distribution):
         inside = (at == 0) | (at == 1)
         y = u.where(inside, at, 0)
         value = s.xlogy(y, chance) + s.xlog1py(1 - y, -chance)
-        return outside(_is_probability(chance), outside(inside, value), np.nan)
+        return outside(_is_probability(chance), outside(inside, value, of=at), np.nan)
 
     @staticmethod
     def cdf(k: ArrayLike, p: ArrayLike) -> Result:
@@ -71,7 +71,7 @@ class binom(Distribution):
         at = number - where
         inside = (at >= 0) & (at <= most) & _is_whole(at)
         y = u.where(inside, at, 0)
-        return outside(inside, _log_choose(most, y) + s.xlogy(y, chance) + s.xlog1py(most - y, -chance))
+        return outside(inside, _log_choose(most, y) + s.xlogy(y, chance) + s.xlog1py(most - y, -chance), of=at)
 
 
 class betabinom(Distribution):
@@ -87,7 +87,7 @@ class betabinom(Distribution):
         inside = (at >= 0) & (at <= most) & _is_whole(at)
         y = u.where(inside, at, 0)
         value = _log_choose(most, y) + s.betaln(y + first, most - y + second) - s.betaln(first, second)
-        return outside((first > 0) & (second > 0) & (most >= 0), outside(inside, value), np.nan)
+        return outside((first > 0) & (second > 0) & (most >= 0), outside(inside, value, of=at), np.nan)
 
 
 class geom(Distribution):
@@ -101,7 +101,7 @@ class geom(Distribution):
         number, chance, where = inexact(k, p, loc)
         at = number - where
         inside = (at >= 1) & _is_whole(at)
-        return outside(inside, s.xlog1py(u.where(inside, at, 1) - 1, -chance) + u.log(chance))
+        return outside(inside, s.xlog1py(u.where(inside, at, 1) - 1, -chance) + u.log(chance), of=at)
 
 
 class nbinom(Distribution):
@@ -117,7 +117,7 @@ class nbinom(Distribution):
         inside = (at >= 0) & _is_whole(at)
         y = u.where(inside, at, 0)
         ways = s.gammaln(y + wanted) - s.gammaln(wanted) - s.gammaln(y + 1)
-        return outside(inside, ways + s.xlogy(wanted, chance) + s.xlog1py(y, -chance))
+        return outside(inside, ways + s.xlogy(wanted, chance) + s.xlog1py(y, -chance), of=at)
 
 
 _TERMS = 256
@@ -136,7 +136,7 @@ class poisson(Distribution):
         at = number - where
         inside = (at >= 0) & _is_whole(at)
         y = u.where(inside, at, 0)
-        return outside(inside, s.xlogy(y, mean) - s.gammaln(y + 1) - mean)
+        return outside(inside, s.xlogy(y, mean) - s.gammaln(y + 1) - mean, of=at)
 
     @staticmethod
     def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Result:
@@ -144,7 +144,7 @@ class poisson(Distribution):
         number, mean, where = inexact(k, mu, loc)
         at = u.floor(number - where)
         inside = at >= 0
-        return outside(inside, s.gammaincc(u.where(inside, at, 0) + 1, mean), 0.0)
+        return outside(inside, s.gammaincc(u.where(inside, at, 0) + 1, mean), 0.0, of=at)
 
     @staticmethod
     def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Result:

@@ -16,9 +16,9 @@ from tracejit.support.typing import ArrayLike, Result
 __all__ = ["Distribution", "log1mexp", "outside", "standard"]
 
 
-def outside(valid: Any, value: Any, otherwise: float = -np.inf) -> Any:
-    """`value` where the argument is in the support, else another number."""
-    return u.where(valid, value, otherwise)
+def outside(valid: Any, value: Any, otherwise: float = -np.inf, *, of: Any = None) -> Any:
+    """`value` where the argument is in the support, else another number; NaN where the argument `of` is."""
+    return u.where(valid, value, otherwise if of is None else u.where(u.isnan(of), np.nan, otherwise))
 
 
 def standard(x: ArrayLike, loc: ArrayLike, scale: ArrayLike, *shapes: ArrayLike) -> list[Any]:
@@ -45,13 +45,19 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _log(x: Any) -> Any:
+    """log(x); the derivative is 0 where x is, so that numbers outside of the support have none."""
+    none = u.equal(x, 0)
+    return u.where(none, -np.inf, u.log(u.where(none, 1, x)))
+
+
 _DERIVED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "pdf": ("logpdf", u.exp, "The density."),
     "pmf": ("logpmf", u.exp, "The probability of a number."),
     "cdf": ("logcdf", u.exp, "The probability of less than or equal to x."),
-    "logcdf": ("cdf", u.log, "The logarithm of `cdf`."),
+    "logcdf": ("cdf", _log, "The logarithm of `cdf`."),
     "sf": ("logsf", u.exp, "The probability of more than x."),
-    "logsf": ("sf", u.log, "The logarithm of `sf`."),
+    "logsf": ("sf", _log, "The logarithm of `sf`."),
 }
 """Functions by others of the class: which, what is made of its result, and what that is."""
 
