@@ -203,10 +203,14 @@ def _leaves(statements: Sequence[ast.stmt]) -> bool:
 
 
 def _changed_in_place(body: Sequence[ast.stmt]) -> set[str]:
-    """The names through which arrays are changed in place, those of objects that hold them too."""
+    """The names through which arrays are changed in place, those of objects that hold them too; also what is handed to
+    a function, or to a method, whose result nobody takes.
+    """
     found: set[str] = set()
     for s in body:
         for x in ast.walk(s):
+            if isinstance(x, ast.Expr) and isinstance(x.value, ast.Call):
+                found |= _names_in(x.value)
             if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name):
                 found.add(x.target.id)
             if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store):
