@@ -88,17 +88,21 @@ def absence_of(value: Any) -> Absence | None:
 
 
 def handed_on_absence(value: Any) -> Absence | None:
-    """The same of a value that a loop or branch hands on.
+    """The same of a value that a loop or branch hands on.  A tuple of which an item may have no value uses it: Python
+    would have failed where it was made.
 
-    Raises: TracerError for a tuple of which only an item may be absent.
+    Raises: TracerError for a tuple of which only an item may be None.
     """
     absence = absence_of(value)
-    if absence is None and isinstance(value, tuple) and _marks(value):
-        raise TracerError(
-            "a loop or branch hands on a tuple, an item of which may be None or have no value, depending on data; hand "
-            "on its items under names of their own",
-            location=user_location(),
-        )
+    if absence is None and isinstance(value, tuple):
+        for mark in _marks(value):
+            if mark.none:
+                raise TracerError(
+                    "a loop or branch hands on a tuple, an item of which may be None, depending on data; hand on its "
+                    "items under names of their own",
+                    location=user_location(),
+                )
+            mark.use()
     return absence
 
 
