@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.primitive import Primitive
-from tracejit.support.errors import TracerError
+from tracejit.support.errors import TracerError, UnsupportedError
 from tracejit.support.nodes import field, frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, unflatten
-from tracejit.tracer.failures import Raised
+from tracejit.tracer.failures import Raised, Reason
 from tracejit.tracer.interpreter import watchers
 from tracejit.tracer.operators import OPERATORS, PRIMITIVES
 from tracejit.tracer.tracer import Tracer
@@ -89,20 +89,16 @@ def absence_of(value: Any) -> Absence | None:
 
 def handed_on_absence(value: Any) -> Absence | None:
     """The same of a value that a loop or branch hands on.  A tuple of which an item may have no value uses it: Python
-    would have failed where it was made.
-
-    Raises: TracerError for a tuple of which only an item may be None.
+    would have failed where it was made.  One of which an item is None is not handed on: the program fails there.
     """
     absence = absence_of(value)
     if absence is None and isinstance(value, tuple):
         for mark in _marks(value):
             if mark.none:
-                raise TracerError(
-                    "a loop or branch hands on a tuple, an item of which may be None, depending on data; hand on its "
-                    "items under names of their own",
-                    location=user_location(),
-                )
-            mark.use()
+                why = f"a loop or branch hands on a tuple in which {mark.name!r} is None here; hand on its items under "
+                OPERATORS.check_none(mark.flag, Reason(UnsupportedError, f"{why}names of their own"))
+            else:
+                mark.use()
     return absence
 
 

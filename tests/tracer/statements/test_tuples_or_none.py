@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import TracerError
+from tracejit.support.errors import TracejitError, TracerError
 
 Hit = namedtuple("Hit", "place value")
 
@@ -120,9 +120,41 @@ def item_is_none(find, x):
     return t is None, t == None, not t, b is None  # noqa: E711
 
 
+def asked_and_returned(find, x):
+    o, p = None, SimpleNamespace(b=None)
+    for i, v in enumerate(x):
+        if o is not None and v < o:
+            return o, i
+        if p.b is not None and v > 4:
+            return p.b, i
+        if v > 1.5:
+            o = v
+            p.b = v * 2
+    return 0.0, -1
+
+
+def bound_and_returned(find, x):
+    t = 0.0
+    for v in x:
+        if v > 0.5:
+            a = v * 2
+            if a > 2:
+                return a, t
+            t += v
+    return t, 0.0
+
+
+def items_returned(find, x):
+    t = find(x, 1.5)
+    for v in x:
+        if t is not None and v > 2:
+            return t[0], t[1] + v
+    return 0, 0.0
+
+
 FUNCTIONS = [
-    is_none, truth, branch, length, added_to, best, counted, while_there, attribute, returned, returned_on, either,
-    item_is_none,
+    asked_and_returned, bound_and_returned, items_returned, is_none, truth, branch, length, added_to, best,
+    counted, while_there, attribute, returned, returned_on, either, item_is_none,
 ]  # fmt: skip
 
 
@@ -208,7 +240,7 @@ def empty_ones(find, x):
 )
 def test_refused(f: Callable[..., Any], kind: Callable[..., Any]):
     find = finder(kind)
-    with pytest.raises(TracerError, match=r"may be None|None or a tuple|is an empty tuple"):
+    with pytest.raises(TracejitError, match=r"is None here; hand on|None or a tuple|is an empty tuple"):
         tj.jit(lambda x: f(find, x))(np.zeros(3))
 
 
