@@ -26,7 +26,7 @@ from tracejit.support.tree import (
 )
 
 __all__ = [
-    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
     "TreeDef", "all_leaves", "flatten", "keystr", "map_tree", "register_dataclass", "register_node",
     "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
     "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast", "tree_flatten",
@@ -38,8 +38,7 @@ __all__ = [
 C = TypeVar("C", bound=type)
 IsLeaf = Callable[..., bool] | None
 PyTreeDef = TreeDef
-KeyEntry = Any
-KeyPath = tuple[KeyEntry, ...]
+KeyPath = tuple[Any, ...]
 
 
 # -- leaves and structures ---------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def state(v, seen=None):
 
 
 FORMS = [  # of the function's end: what is outside is read anywhere
-    *["return x + {}"] * 5,
+    *["return x + {}"] * 12,
     "if x.sum() > 2: x = x + {}\n    return x",
     "for v in (1.0, 2.0, 3.0):\n        if x[0] < 50 * v: x = x + {}\n    return x",
     "n = x[0]\n    while n < 2:\n        x = x + {}\n        n += 1\n    return x",

@@ -235,7 +235,7 @@ def test_python_numbers_of_traced_values_stay_weakly_typed():
 
 
 def test_conversion_of_many_elements_to_a_number_is_refused():
-    with pytest.raises(TypeError, match="one element"):
+    with pytest.raises(TypeError, match=r"one element|rank 0"):
         tj.jit(lambda x: float(x))(X)
 
 

@@ -18,7 +18,8 @@ __all__ = ["Distribution", "log1mexp", "outside", "standard"]
 
 def outside(valid: Any, value: Any, otherwise: float = -np.inf, *, of: Any = None) -> Any:
     """`value` where the argument is in the support, else another number; NaN where the argument `of` is."""
-    return u.where(valid, value, otherwise if of is None else u.where(u.isnan(of), np.nan, otherwise))
+    found = u.where(valid, value, otherwise)
+    return found if of is None else u.where(u.isnan(of), np.nan, found)
 
 
 def standard(x: ArrayLike, loc: ArrayLike, scale: ArrayLike, *shapes: ArrayLike) -> list[Any]:
