@@ -113,8 +113,6 @@ def test_what_is_not_supported_is_refused():
         L.lu_pivots_to_permutation(np.ones(3, int), 2)
     with pytest.raises(ShapeError, match="is not within 3 eigenvalues"):
         L.eigh(np.eye(3), subset_by_index=(2, 5))
-    with pytest.raises(AttributeError, match=r"has no attribute 'qdwh': use tj\.scipy\.linalg\.polar"):
-        L.qdwh  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.parametrize("algorithm", [None, *tj.lax.linalg.SvdAlgorithm])

@@ -477,6 +477,7 @@ def _decompositions() -> dict[str, list[Example]]:
         "column_order": all_of([qr.ColumnOrder()], stack, wide, tall),
         "qr": [*all_of([qr.QR()], stack, wide, tall), *all_of([qr.QR(True)], wide)],
         "hessenberg": iterated([hessenberg.Hessenberg()], stack, square),
+        "packed_hessenberg": iterated([hessenberg.PackedHessenberg()], stack, square),
         "schur": iterated([schur.Schur()], stack, square),
         "eig": [*iterated([eigen.Eig()], stack), *iterated([eigen.Eig(False)], square)],
         "tridiagonal": [
@@ -634,7 +635,7 @@ def _random() -> dict[str, list[Example]]:
 
 
 CONSTANT = {
-    "hessenberg": {0}, "schur": {0}, "tridiagonal": {0},
+    "hessenberg": {0}, "packed_hessenberg": {0}, "schur": {0}, "tridiagonal": {0},
     "butterflies": {1}, "fft": {1},
     "expn": {0}, "hyp1f1": {0, 1}, "hyp2f1": {0, 1, 2},
     "igamma_grad_a": {0}, "polygamma": {0}, "random_gamma_grad": {0}, "regularized_incomplete_beta": {0, 1},
@@ -700,7 +701,7 @@ FORWARD_ONLY = frozenset({"while"})
 """Primitives without a reverse-mode derivative: the error says so."""
 
 WITH_ITS_OWN_DERIVATIVE = frozenset({
-    "checkpoint", "custom_jvp", "custom_vjp", "hessenberg", "implicit", "random_gamma", "reduce_precision", "schur",
-    "stop_gradient", "tridiagonal",
+    "checkpoint", "custom_jvp", "custom_vjp", "hessenberg", "implicit", "packed_hessenberg", "random_gamma",
+    "reduce_precision", "schur", "stop_gradient", "tridiagonal",
 })  # fmt: skip
 """Primitives whose derivative is another than that of what they compute."""

@@ -210,8 +210,9 @@ def test_cross_spectra_agree_with_scipys(options: Any):
 def test_the_shorter_signal_has_zeros_behind():
     signal: Any = pytest.importorskip("scipy.signal")
     x, y = np.arange(30.0) % 7, np.arange(13) % 4
-    _, p = tj.scipy.signal.csd(x, y, nperseg=8)
-    np.testing.assert_allclose(p, signal.csd(x, y, nperseg=8)[1], atol=1e-12)
-    for options in ({"noverlap": 9}, {"nfft": 3}, {"window": "kaiser"}, {"average": "median"}, {"scaling": "other"}):
+    for average in ("mean", "median"):
+        _, p = tj.scipy.signal.csd(x, y, nperseg=8, average=average)
+        np.testing.assert_allclose(p, signal.csd(x, y, nperseg=8, average=average)[1], atol=1e-12)
+    for options in ({"noverlap": 9}, {"nfft": 3}, {"window": "kaiser"}, {"average": "mode"}, {"scaling": "other"}):
         with pytest.raises(ShapeError):
             tj.scipy.signal.csd(x, y, nperseg=8, **options)

@@ -9,7 +9,6 @@ import numpy as np
 
 from tracejit.ir.extents import Extent
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
-from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.complex_numbers import conj
@@ -19,26 +18,17 @@ from tracejit.primitives.qr import reflected, reflector
 from tracejit.primitives.shape import broadcast_in_dim, reshape, slice_array
 from tracejit.primitives.slicing import update_slice
 from tracejit.primitives.triangular import check_matrices
-from tracejit.support.errors import UnsupportedError
+from tracejit.primitives.undetermined import Undetermined
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import of_stacks
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
-__all__ = ["Hessenberg", "PackedHessenberg", "hessenberg", "no_derivative", "reduced", "reflector_of"]
-
-
-def no_derivative(what: str) -> UnsupportedError:
-    """The error of a decomposition whose factors are not determined by the matrix alone."""
-    return UnsupportedError(
-        f"{what} has no derivative with respect to the matrix: its factors are not determined by the matrix alone; "
-        "differentiate what is made of them (eig, sqrtm, solve_sylvester, expm)"
-    )
+__all__ = ["Hessenberg", "PackedHessenberg", "hessenberg", "reduced", "reflector_of"]
 
 
 @frozen(eq=False)
-class Hessenberg(Primitive):
+class Hessenberg(Undetermined):
     """a = q h q^H with zeros in h below the elements beside its diagonal, and unitary q.
     a: [.., n, n] -> h [.., n, n], q [.., n, n]
 
@@ -46,7 +36,7 @@ class Hessenberg(Primitive):
     """
 
     name = "hessenberg"
-    multiple_results = True
+    what = "Hessenberg's form"
     vectors: bool = True
 
     def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -68,20 +58,9 @@ class Hessenberg(Primitive):
 
         return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
 
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
-        if tangents[0] is not None:
-            raise no_derivative("Hessenberg's form")
-        outs = list(bind(self, *primals))
-        return outs, [None] * len(outs)
-
-    def batch(
-        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
-    ) -> tuple[list[Result], Sequence[int]]:
-        return of_stacks(self, args[0], dims[0])
-
 
 @frozen(eq=False)
-class PackedHessenberg(Primitive):
+class PackedHessenberg(Undetermined):
     """Hessenberg's form with the reflections by which it is made: their vectors, without the ones, lie below it.
     a: [.., n, n] -> packed [.., n, n], taus [.., n - 1]
 
@@ -89,7 +68,7 @@ class PackedHessenberg(Primitive):
     """
 
     name = "packed_hessenberg"
-    multiple_results = True
+    what = "Hessenberg's form"
 
     def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
         (a,) = avals
@@ -108,17 +87,6 @@ class PackedHessenberg(Primitive):
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         return Expand(lambda a: m.each_matrix(packed, a, ranks=(2,)))
-
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
-        if tangents[0] is not None:
-            raise no_derivative("Hessenberg's form")
-        outs = list(bind(self, *primals))
-        return outs, [None] * len(outs)
-
-    def batch(
-        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
-    ) -> tuple[list[Result], Sequence[int]]:
-        return of_stacks(self, args[0], dims[0])
 
 
 def extent_before(n: Extent) -> Extent:

@@ -9,7 +9,6 @@ import numpy as np
 
 from tracejit.ir.extents import Extent
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
-from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs, Maximum, Minimum, Remainder
@@ -18,14 +17,14 @@ from tracejit.primitives.complex_numbers import conj, imag, make_complex, real
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import extent_value, iota
 from tracejit.primitives.elementwise import add, convert, div, mul, neg, select, sub
-from tracejit.primitives.hessenberg import hessenberg_by_numpy, no_derivative, reduced, reflector_of
+from tracejit.primitives.hessenberg import hessenberg_by_numpy, reduced, reflector_of
 from tracejit.primitives.shape import broadcast_in_dim, concatenate, pad, reshape, slice_array, transpose
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.primitives.transcendental import Sqrt
 from tracejit.primitives.triangular import check_matrices
+from tracejit.primitives.undetermined import Undetermined
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import of_stacks
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
@@ -38,7 +37,7 @@ MOST_SWEEPS = 30
 
 
 @frozen(eq=False)
-class Schur(Primitive):
+class Schur(Undetermined):
     """a = z t z^H with unitary z and a triangle t.   a: [.., n, n] -> t [.., n, n], z [.., n, n]
 
     Of a real matrix t is real, too: pairs of complex eigenvalues are blocks of two rows on its diagonal, whose diagonal
@@ -47,7 +46,7 @@ class Schur(Primitive):
     """
 
     name = "schur"
-    multiple_results = True
+    what = "Schur's form"
     vectors: bool = True
 
     def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -69,17 +68,6 @@ class Schur(Primitive):
             return _triangle(a, self.vectors)
 
         return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
-
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
-        if tangents[0] is not None:
-            raise no_derivative("Schur's form")
-        outs = list(bind(self, *primals))
-        return outs, [None] * len(outs)
-
-    def batch(
-        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
-    ) -> tuple[list[Result], Sequence[int]]:
-        return of_stacks(self, args[0], dims[0])
 
 
 def schur(a: ArrayLike) -> tuple[Result, Result]:

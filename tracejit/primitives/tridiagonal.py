@@ -9,7 +9,6 @@ import numpy as np
 
 from tracejit.ir.extents import Extent
 from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
-from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives import matrix_loops as m
 from tracejit.primitives.arithmetic import Abs
@@ -18,17 +17,17 @@ from tracejit.primitives.complex_numbers import conj, real
 from tracejit.primitives.contraction import dot_general
 from tracejit.primitives.creation import extent_value, iota
 from tracejit.primitives.elementwise import add, div, mul, neg, select, sub
-from tracejit.primitives.hessenberg import no_derivative, reflector_of
+from tracejit.primitives.hessenberg import reflector_of
 from tracejit.primitives.qr import reflected, reflector
 from tracejit.primitives.shape import broadcast_in_dim, reshape, reverse, slice_array, transpose
 from tracejit.primitives.slicing import update_slice
 from tracejit.primitives.transcendental import Sqrt
 from tracejit.primitives.triangular import check_matrices
+from tracejit.primitives.undetermined import Undetermined
 from tracejit.support.dtypes import real_dtype
 from tracejit.support.errors import ShapeError
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import move_to_front
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.transpose import shape_of
 
@@ -39,7 +38,7 @@ MOST_SWEEPS = 30
 
 
 @frozen(eq=False)
-class Tridiagonal(Primitive):
+class Tridiagonal(Undetermined):
     """The tridiagonal q^H a q of symmetric matrices, or Hermitian ones, of which one triangle counts, and the
     reflections whose product q is.   a: [.., n, n] -> packed [.., n, n], d real[.., n], e real[.., n-1], taus [.., n-1]
 
@@ -48,7 +47,7 @@ class Tridiagonal(Primitive):
     """
 
     name = "tridiagonal"
-    multiple_results = True
+    what = "the tridiagonal form"
     lower_triangle: bool = True
 
     def abstract_eval(self, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -108,17 +107,6 @@ class Tridiagonal(Primitive):
             return [reverse(packed, (0, 1)), *[reverse(y, (0,)) for y in (d, e, taus)]]
 
         return Expand(lambda a: m.each_matrix(one, a, ranks=(2,)))
-
-    def jvp(self, primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike]) -> tuple[Any, Any]:
-        if tangents[0] is not None:
-            raise no_derivative("the tridiagonal form")
-        outs = list(bind(self, *primals))
-        return outs, [None] * len(outs)
-
-    def batch(
-        self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
-    ) -> tuple[list[Result], Sequence[int]]:
-        return list(bind(self, move_to_front(args[0], dims[0]))), (0,) * 4
 
 
 def _reflected_to_bands(a: ArrayLike, vectors: bool) -> list[Result]:
