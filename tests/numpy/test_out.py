@@ -3,6 +3,7 @@ what does not fit is refused as NumPy refuses it."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import warnings
 from typing import Any
@@ -396,3 +397,76 @@ def test_products_go_into_arrays_of_their_own_rows_and_columns(a: Any, b: Any, o
             tj.jit(f)(x, y)
     else:
         np.testing.assert_array_equal(tj.jit(f)(x, y), want)
+
+
+METHODS = ["reduce(x, out=z[0])", "accumulate(x, out=z)", "reduceat(x, [0, 2], out=z[:2])"]
+KINDS = ["?", "i1", "i4", "i8", "u1", "u8", "f4", "f8", "c8", "c16"]
+BINARY = [
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "maximum", "fmin", "logical_and",
+    "bitwise_or", "left_shift", "arctan2", "gcd", "float_power", "logaddexp", "copysign", "hypot",
+]  # fmt: skip
+FOLDED = [*itertools.product(BINARY, METHODS, KINDS, KINDS)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(6))
+def test_methods_of_ufuncs_compute_in_the_dtype_that_numpy_takes(part: int) -> None:
+    values = np.array([100, 3, 2, 120, 0])
+    for name, call, of, to in random.Random(part).sample(FOLDED, 60):
+        x = values if name not in ("power", "left_shift") else values % 3
+        x, z = (x > 1 if of == "?" else x.astype(of)), np.zeros((5, 1) if "z[0]" in call else 5, to)
+        f = eval(f"lambda x, z: np.{name}.{call.replace('z[0]', 'z[0, ...].reshape(())')}")
+        agrees_in(f, x, z, (name, call, of, to))
+
+
+def agrees_in(f: Any, x: Any, z: Any, what: Any) -> None:
+    """The call fills the array as NumPy's does, to a few units of the larger of both dtypes, or raises as it does."""
+    want, found = z.copy(), z.copy()
+    try:
+        f(x, want)
+    except TypeError:
+        with pytest.raises((TypeError, TracejitError)):
+            tj.jit(f)(x, found)
+        return
+    try:
+        tj.jit(f)(x, found)
+    except TracejitError as error:
+        if "would lose the imaginary part" not in str(error):
+            raise
+        return
+    kinds = [np.dtype(d).type(0).real.dtype for d in (x.dtype, z.dtype) if d.kind in "fc"]
+    tolerance = max([64 * float(np.finfo(d).eps) for d in kinds], default=0)
+    np.testing.assert_allclose(found, want, rtol=tolerance, err_msg=str(what))
+
+
+@pytest.mark.parametrize(("dtype", "to"), [("i4", "i8"), ("i4", "f8"), ("f8", "f4"), ("f4", "f8"), ("?", "f8")])
+def test_what_is_rounded_to_whole_numbers_goes_into_other_dtypes_of_its_kind(dtype: str, to: str) -> None:
+    agrees_in(lambda x, z: np.round(x, out=z), np.array([1.5, 0, 2.25]).astype(dtype), np.zeros(3, to), "")
+    agrees_in(lambda x, z: np.round(x, out=z), np.array([1.5, 0, 2.25]).astype(dtype), np.zeros(3, "i1"), "")
+
+
+@pytest.mark.parametrize("call", ["np.quantile(x, 0.3, out=z)", "np.percentile(x, 30, out=z)"])
+@pytest.mark.parametrize("to", ["i8", "f4", "f8", "c16"])
+def test_quantiles_do_not_go_into_integers(call: str, to: str) -> None:
+    agrees_in(eval(f"lambda x, z: {call}"), np.array([1.0, 5.0, 2.0]), np.zeros((), to), call)
+
+
+@pytest.mark.parametrize("to", ["i8", "f8", "u2"])
+def test_sums_of_small_integers_beside_a_mask(to: str) -> None:
+    x = np.arange(5, dtype="u8")
+    agrees_in(lambda x, z: np.add(x, x, out=z, where=x > 2), x, np.zeros(5, to), to)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u2", "f4", "u1"])
+def test_lengths_are_numbers_of_pythons_where_a_mask_puts_them(dtype: str) -> None:
+    def f(x):
+        y, z, w = x.copy(), x.copy(), x.copy()
+        np.putmask(y, x > 1, len(x))
+        np.copyto(z, len(x) - 1)
+        np.copyto(w, len(x), where=x > 1)
+        return y, z, w
+
+    jitted = tj.jit(f)
+    for n in (3, 4, 5):
+        x = np.arange(n).astype(dtype)
+        np.testing.assert_array_equal(jitted(x), f(x))

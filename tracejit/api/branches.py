@@ -11,6 +11,7 @@ from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
 from tracejit.api.conditions import branching, condition, flag, is_decided, is_open, site_of
+from tracejit.api.containers import Given
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,
@@ -100,6 +101,7 @@ def _branch(
     seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}  # of each block the last trace counts
     kinds: dict[Callable[[], Any], dict[str, Any]] = {}
     lengths = LeftLengths()
+    given = Given()
 
     def run(block: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
@@ -107,7 +109,7 @@ def _branch(
             try:
                 value = run_block(block, tuple(variables.cells))
                 check_kept(variables, kept)
-                value, values = number_of(value), {n: number_of(variables[n]) for n in names}
+                value, values = given.add(block, number_of(value)), {n: number_of(variables[n]) for n in names}
                 values.update({n: zeros() for n, zeros in filled.items() if values[n] is UNBOUND})
                 kinds[block] = {n: kind_of(x) for n, x in [(VALUE, value), *values.items()]}
                 if len(kinds) > 1:
@@ -147,10 +149,10 @@ def _branch(
             test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
             raise
     value, left = shared_results(tuple(seen.values()), lengths.taken(results), ())
-    value = perhaps_absent.value(VALUE, value)
+    value = given.shared(perhaps_absent.value(VALUE, value))
     left = [perhaps_absent.value(n, x) for n, x in zip(names, left, strict=True)]
     finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])
-    return value
+    return value()
 
 
 def _filled(

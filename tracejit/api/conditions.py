@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing, is_array, root_of
+from tracejit.api.containers import Given
 from tracejit.api.handing_on import number_of, run_by_python, shared_results
 from tracejit.api.lengths import LeftLengths, LengthsVary
 from tracejit.api.raising import Raises, raise_where, run_block
@@ -19,7 +20,7 @@ from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import TracejitError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
-from tracejit.tracer.absence import absence_of, known_to_be_there, present, unmarked, used
+from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked, used
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
@@ -66,7 +67,7 @@ def condition(x: Any) -> Any:
         return negation(absence.flag)
     if type(x) is not Tracer or absence is None or not absence.none or x.size != 1:
         return x
-    return _number(np.logical_and(np.not_equal(flag(present(x)), 0), np.logical_not(absence.flag)))
+    return _number(np.logical_and(np.not_equal(flag(unmarked(x)), 0), np.logical_not(absence.flag)))
 
 
 def _operand(x: Any) -> Any:
@@ -110,10 +111,11 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
     kinds: dict[Callable[[], Any], dict[str, Any]] = {}
     perhaps_absent = MayBeAbsent()
     lengths = LeftLengths()
+    given = Given()
 
     def run(value_of: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
-            value = number_of(run_block(value_of))
+            value = given.add(value_of, number_of(run_block(value_of)))
             kinds[value_of] = {VALUE: kind_of(value)}
             if len(kinds) > 1:
                 perhaps_absent.settle(kinds[yes], kinds[no])
@@ -143,7 +145,8 @@ def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any]
         except TracejitError:
             test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
             raise
-    return perhaps_absent.value(VALUE, shared_results(tuple(seen.values()), lengths.taken(result), ()))
+    value = perhaps_absent.value(VALUE, shared_results(tuple(seen.values()), lengths.taken(result), ()))
+    return given.shared(value)()
 
 
 def both(value: Any, *later: Callable[[], Any]) -> Any:
@@ -286,9 +289,14 @@ def identical(x: Any, y: Any) -> Any:
             same = there if other else np.logical_not(there)
             return _number(np.logical_and(same, np.logical_not(absence.flag)) if none and absence is not None else same)
     if type(x) is Tracer and type(y) is Tracer:
-        if (absence_of(x) is not None or absence_of(y) is not None) and not (is_array(x) and is_array(y)):
-            raise TracerError("`is` of values that may be None both is not supported", location=user_location())
-        if any(root in (root_of(y), y) for root in root_of(x).possible()):
+        absences = absence_of(x), absence_of(y)
+        if any(absences):
+            if not (is_array(x) and is_array(y)):
+                raise TracerError("`is` of values that may be None both is not supported", location=user_location())
+            one, other = [a.flag if a is not None else np.False_ for a in absences]
+            same = identical(unmarked(x), unmarked(y))
+            return _number(np.equal(one, other) if same else np.logical_and(one, other))
+        if any(root is root_of(y) for root in root_of(x).possible()):
             raise TracerError(
                 "whether two names have one array is known to the program alone; compare what they hold",
                 location=user_location(),

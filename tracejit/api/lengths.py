@@ -30,7 +30,7 @@ from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, unflatten
 from tracejit.support.typing import ArrayLike
-from tracejit.tracer.absence import present
+from tracejit.tracer.absence import unmarked
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import new_count
 from tracejit.tracer.interpreter import bind, current_interpreter
@@ -167,7 +167,7 @@ class Lengths:
             return self.given[id(x)][1]
         aval = aval_of_argument(x)
         room = tuple([self.most.get((leaf, axis), n) for axis, n in enumerate(aval.shape)])
-        there = present(x) if type(x) is Tracer else x
+        there = unmarked(x) if type(x) is Tracer else x
         made: Any = dynamic_update_slice(zeros_of(aval.strong().with_shape(room)), there, [np.int64(0)] * len(room))
         if isinstance(made, Tracer):
             made.is_array = True

@@ -310,6 +310,7 @@ def staged_at_last(once: Callable[..., Staged], trace: Trace) -> Staged:
     """What was staged, of a trace that starts again as often as it has to."""
     careful = by_value = False
     while True:
+        trace.loops.given.clear()
         try:
             return once(careful=careful, masks_by_value=by_value)
         except ChangedLater:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Shape
+from tracejit.ir.extents import Dim, Shape
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.promotion import (
     as_array,
@@ -146,7 +146,7 @@ def _is_complex(x: ArrayLike) -> bool:
 
 def is_python_number(x: ArrayLike) -> bool:
     """Whether it is a number of Python, which has no dtype of its own."""
-    return weak_kind(x) is not None or (isinstance(x, Tracer) and x.aval.weak)
+    return weak_kind(x) is not None or isinstance(x, Dim) or (isinstance(x, Tracer) and x.aval.weak)
 
 
 def _conjugated(x: ArrayLike) -> Result:

@@ -19,7 +19,6 @@ from tracejit.numpy.promotion import (
 from tracejit.numpy.shaping import array_of, flat, ravel, reshape
 from tracejit.primitives import shape as p
 from tracejit.primitives.elementwise import select as choose_between
-from tracejit.support.dtypes import weak_kind
 from tracejit.support.errors import DtypeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
@@ -70,9 +69,7 @@ def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike) -> None:
             "constant"
         )
     number = (
-        weak_kind(values) is not None
-        or isinstance(values, np.generic)
-        or (isinstance(values, Tracer) and values.is_scalar)
+        is_python_number(values) or isinstance(values, np.generic) or (isinstance(values, Tracer) and values.is_scalar)
     )
     value = (
         FUNCTIONS[np.array](values, a.dtype)

@@ -22,7 +22,7 @@ from tracejit.support.precision import PrecisionLike, check_precision
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.layout import AS_IS, HANDED_BACK
-from tracejit.tracer.tables import FUNCTIONS
+from tracejit.tracer.tables import FUNCTIONS, OUT_CASTING
 
 __all__ = [
     "cond",
@@ -263,3 +263,4 @@ FUNCTIONS.update({
     np.linalg.matrix_transpose: shaping.matrix_transpose, np.linalg.diagonal: diagonal,
     np.linalg.trace: trace,
 })  # fmt: skip
+OUT_CASTING[multi_dot] = "equiv"

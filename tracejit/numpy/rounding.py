@@ -99,6 +99,12 @@ def fix(x: ArrayLike, out: ArrayLike = None) -> Result:
     return u.trunc(x)
 
 
+def _rule_of_out(a: ArrayLike, decimals: Any = 0, out: ArrayLike = None) -> str:
+    """By which rule the result is converted to the dtype of out=.  What is scaled, NumPy rounds there."""
+    places = static_int(decimals, "np.round's decimals")
+    return "same_kind" if not places or (places > 0 and aval(array_of(a)).dtype.kind in "iu") else "equiv"
+
+
 def _layout_of_rounded(
     arrays: Sequence[ArrayLike], result: Tracer, a: ArrayLike, decimals: Any = 0, *operands: ArrayLike, **options: Any
 ) -> Layout:
@@ -109,5 +115,5 @@ def _layout_of_rounded(
 METHODS["round"] = round
 FUNCTIONS.update({np.round: round, np.around: around, np.fix: fix})
 SPREADING.add(fix)
-OUT_CASTING.update({round: "equiv", around: "equiv"})  # NumPy rounds in the dtype of out=
+OUT_CASTING.update({round: _rule_of_out, around: _rule_of_out})
 LAYOUTS.update({round: _layout_of_rounded, around: _layout_of_rounded, fix: in_order_of_operands})

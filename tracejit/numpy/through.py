@@ -18,6 +18,7 @@ from tracejit.numpy.views import BasicIndex, Flat, Reshaped, Reversed, Transpose
 from tracejit.primitives.shape import reshape, reverse, transpose
 from tracejit.support.nodes import frozen
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.absence import used
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
@@ -66,6 +67,7 @@ def through(x: Tracer, index: BasicIndex) -> tuple[Tracer, BasicIndex, list[Turn
         before = tuple([n for _, n, _ in entries])
         entries, order, turned = found
         turns.append(Turn(before, order, turned, tuple([n for _, n, _ in entries])))
+        used(x)
         x = cast("Tracer", x.root)
     size = tuple([n for _, n, _ in entries])
     return x, BasicIndex(tuple([a for a, _, _ in entries]), size, tuple([k for _, _, k in entries]), size), turns

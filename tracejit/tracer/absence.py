@@ -21,7 +21,7 @@ from tracejit.tracer.interpreter import watchers
 from tracejit.tracer.operators import OPERATORS, PRIMITIVES
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Absence", "absence_of", "handed_on_absence", "known_to_be_there", "perhaps", "present", "unmarked", "used"]
+__all__ = ["Absence", "absence_of", "handed_on_absence", "known_to_be_there", "perhaps", "unmarked", "used"]
 
 
 @frozen(eq=False)
@@ -47,8 +47,8 @@ class Absence:
 
 
 def perhaps(value: Any, flag: Any, name: str, *, none: bool) -> Any:
-    """A value that is absent where the flag holds.  Its arrays are marked, so they must be nobody else's; of numbers
-    others are made, as a name may hold them too.
+    """A value that is absent where the flag holds.  What is marked is this name's alone: of an array a view of all of
+    it, of a number another one, as other names may hold them too.
     """
     if not isinstance(flag, Tracer):
         return value
@@ -69,7 +69,7 @@ def perhaps(value: Any, flag: Any, name: str, *, none: bool) -> Any:
             if is_python:
                 x.weaken()
         else:
-            x = _again(x)
+            x = _again(x) if x.is_scalar else OPERATORS.getitem(_without_mark(x), Ellipsis)
         x.absence = absence
         marked.append(x)
     made = unflatten(tree, marked)
@@ -120,28 +120,23 @@ def _marks(value: Any) -> list[Absence]:
 
 
 def unmarked(value: Any) -> Any:
-    """A value to hand on with its flag, which is no use of it: its numbers without marks.  Arrays stay the ones they
-    are.
-    """
+    """A value to hand on with its flag, which is no use of it: its numbers and arrays without marks."""
     leaves, tree = flatten(value)
-    return unflatten(tree, [_again(x) if type(x) is Tracer and x.absence is not None else x for x in leaves])
+    return unflatten(tree, [_without_mark(x) if type(x) is Tracer else x for x in leaves])
+
+
+def _without_mark(x: Tracer) -> Any:
+    """The same number as another object, or the array that a marked one is a view of."""
+    if x.absence is None:
+        return x
+    return _again(x) if x.is_scalar else x.root
 
 
 def _again(x: Tracer) -> Tracer:
-    """The same number as another object, without a mark; an array is the one it is."""
-    if not x.is_scalar:
-        return x
+    """The same number as another object, without a mark."""
     made = Tracer(x.interpreter, x.value, x.aval)
     made.is_array, made.mixed = x.is_array, x.mixed
     return made
-
-
-def present(x: Tracer) -> Tracer:
-    """A value to be read where it may be absent, which is no use of it: an array of its own, without the mark."""
-    if x.absence is None:
-        return x
-    made = unmarked(x)
-    return Tracer(x.interpreter, x.value, x.aval) if made is x else made
 
 
 def used(value: Any) -> Any:

@@ -21,6 +21,7 @@ from tracejit.tracer.tables import (
     SPREADING,
     TELLS_MIXED,
     UFUNCS,
+    dtype_of_loop,
     dtype_of_sum,
     fill_late,
 )
@@ -44,7 +45,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
         return _computed_now(
             getattr(ufunc, method), ufunc, inputs, kwargs, "" if method == "__call__" else f".{method}"
         )
-    folds = method in ("reduce", "accumulate")
+    folds = method in ("reduce", "accumulate", "reduceat")
     casting = kwargs.pop("casting", "unsafe" if folds else "same_kind")
     if casting != "same_kind" and not folds:
         inputs = tuple(_cast(ufunc, inputs, kwargs, casting))
@@ -55,22 +56,40 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
         return handed_out(function, *inputs, **kwargs)
     check_dtypes(inputs)
     where = True if folds else kwargs.pop("where", True)
-    if folds and ufunc in (np.add, np.multiply) and kwargs.get("dtype") is None:
-        kwargs["dtype"] = _computed_in(out, inputs[:1], dtype_of_sum)
+    if folds and ufunc not in _TRUTHS and kwargs.get("dtype") is None:
+        kwargs["dtype"] = _folded_in(ufunc, out, inputs[0])
     result = function(*inputs, **kwargs)
     mask = OPERATORS.mask_of(where)
-    exact = method in ("reduce", "accumulate", "reduceat")
     if mask is not None:
         to: Any = out
-        if isinstance(result, Cell) and not result.aval.weak and not np.can_cast(result.dtype, to.dtype, casting):
-            raise DtypeError(
-                f"a result of {result.dtype} is not converted to out= of {to.dtype} by the rule {casting!r}",
-                location=user_location(),
-            )
+        if isinstance(result, Cell) and not result.aval.weak:
+            if not np.can_cast(result.dtype, to.dtype, casting):
+                raise DtypeError(
+                    f"a result of {result.dtype} is not converted to out= of {to.dtype} by the rule {casting!r}",
+                    location=user_location(),
+                )
+            result = METHODS["astype"](result, to.dtype)
         result = FUNCTIONS[np.where](mask, result, out)
     if ufunc.signature is not None and isinstance(out, Cell):
         _check_core(ufunc, inputs, np.shape(result), out)
-    return _write_out(out, result, casting=casting, exact=exact)
+    return _write_out(out, result, casting=casting, exact=folds)
+
+
+_TRUTHS = (np.logical_and, np.logical_or, np.logical_xor)
+"""They fold truth values, whatever the dtypes are."""
+
+
+def _folded_in(ufunc: np.ufunc, out: Any, x: Any) -> np.dtype[Any] | None:
+    """The dtype in which a method of a ufunc folds elements into out=.  Raises: DtypeError where NumPy has no loop."""
+    if not isinstance(out, Cell):
+        return None
+    have = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype if not isinstance(x, Sequence) else None
+    if have is None:
+        return _computed_in(out, [x], dtype_of_sum) if ufunc in (np.add, np.multiply) else None
+    try:
+        return dtype_of_loop(ufunc, have, out.dtype)
+    except TypeError as error:
+        raise DtypeError(f"np.{ufunc.__name__} into out= of {out.dtype}: {error}", location=user_location()) from None
 
 
 def _check_core(ufunc: np.ufunc, inputs: Sequence[Any], shape: Sequence[Any], out: Cell) -> None:
@@ -134,7 +153,9 @@ def unchecked(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             rule = IN_DTYPE_OF_OUT.get(function)
             if rule is not None:
                 args, kwargs = _in_dtype_of_out(function, args, kwargs, out, rule)
-            return _write_out(out, _named_in_errors(function, args, kwargs), function)
+            casting = OUT_CASTING.get(function, "")
+            casting = casting(*args, **kwargs) if callable(casting) else casting
+            return _write_out(out, _named_in_errors(function, args, kwargs), function, casting)
     try:
         result = _named_in_errors(function, args, kwargs)
     except TypeError as error:
@@ -358,9 +379,7 @@ def _write_out(out: Any, result: Any, function: Any = None, casting: str = "", *
         raise ShapeError(
             f"a result of shape {shape} does not go into out= of shape {out.shape}", location=user_location()
         )
-    casting = casting or OUT_CASTING.get(
-        function, "same_kind" if function is None or function in SPREADING else "unsafe"
-    )
+    casting = casting or ("same_kind" if function is None or function in SPREADING else "unsafe")
     if casting == "back":
         have = aval_of_argument(result).dtype
         if not np.can_cast(out.dtype, have):

@@ -114,6 +114,8 @@ class Cell(Owned):
 
     def assign(self, value: Any) -> None:
         """Put a traced value of the same shape and dtype into the cell, through the root if this is a view."""
+        if self.absence is not None:
+            self.absence.use()
         if self.root is not None:
             OPERATORS.setitem(self.root, self.index, value)
             return

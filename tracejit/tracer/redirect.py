@@ -69,7 +69,7 @@ def tracing(*, nested: bool = False) -> Generator[Trace]:
         trace.changes.keep(refuse=False)
         raise
     else:
-        trace.changes.keep()
+        trace.keep()
     finally:
         trace.patches.remove()
 

@@ -21,8 +21,9 @@ TELLS_MIXED: set[Any] = set()
 """Functions that see themselves which of their operands may be numbers of Python's (`mixed.py`)."""
 LEAST_INTO_INTEGERS: dict[Any, int] = {}
 """The least size, in bytes, of an integer out= of means and variances, whose sums NumPy keeps there."""
-OUT_CASTING: dict[Any, str] = {}
-"""By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe");
+OUT_CASTING: dict[Any, str | Callable[..., str]] = {}
+"""By which rule other functions convert to the dtype of out=, where it is not any conversion ("unsafe"), or what gives
+it for their arguments;
 "equiv": not at all; "back": the dtype of out= has to be safely converted to that of the result, as NumPy fills a copy
 of the array with the results."""
 
@@ -41,3 +42,8 @@ def fill_late(package: str) -> None:
 def dtype_of_sum(have: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
     """In which dtype NumPy adds or multiplies elements up into out=."""
     return out if np.can_cast(have, out, "same_kind") else np.result_type(have, out)
+
+
+def dtype_of_loop(ufunc: np.ufunc, have: np.dtype[Any], out: np.dtype[Any]) -> np.dtype[Any]:
+    """In which dtype a method of a ufunc folds elements into out=.  Raises: TypeError where NumPy does."""
+    return ufunc.resolve_dtypes((out, have, None), reduction=True, casting="unsafe")[0]

@@ -234,8 +234,10 @@ class Trace:
     def keep(self) -> None:
         """The function has run: what it has changed stays.
 
-        Raises: UnsupportedError if a traced array that depends on an argument would stay.
+        Raises: UnsupportedError if a traced array that depends on an argument would stay, or one of two containers is
+        changed that only the program knows to be one.
         """
+        self.loops.given.check()
         with entered(None):  # keys are hashed as they are outside
             self.changes.keep()
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from tracejit.support.errors import Restart
 from tracejit.support.nodes import define, field, frozen
+from tracejit.tracer.given import GivenContainers
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.slots import Slot
 
@@ -88,6 +89,8 @@ class Decisions:
 
     # places of objects that statements have bound anew: while what was recorded, in which code
     slots: list[tuple[Interpreter, CodeType, Slot]] = field(factory=list["tuple[Interpreter, CodeType, Slot]"])
+
+    given: GivenContainers = field(factory=GivenContainers)
 
     def leave(self, restart: AsPython) -> None:
         """What to do with a loop or branch that could be none of the program: some iterations may have been the reason,

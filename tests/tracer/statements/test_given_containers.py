@@ -1,0 +1,133 @@
+"""Lists, dicts and objects that branches give, as values or out of functions, and what is changed afterwards."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tests.generators.harness import loaded
+from tracejit.support.errors import TracejitError, UnsupportedError
+
+KINDS = {  # how a container of x is made, and its first item
+    "list": ("[{v}, 0.5]", "{r}[0]"),
+    "dict": ("{{'a': {v}, 'b': 0.5}}", "{r}['a']"),
+    "nested": ("[[{v}, 1.5], 0.5]", "{r}[0][0]"),
+    "in a tuple": ("({v}, [{v}, 0.5])", "{r}[1][0]"),
+}
+WAYS = {  # how r is given: o and other are there before
+    "one": "r = o if x[0] > c else o",
+    "either": "r = o if x[0] > c else other",
+    "new ones": "r = {make} if x[0] > c else {make}",
+    "new or there": "r = o if x[0] > c else {make}",
+    "a function that changes it": "r = step(o, x[0])",
+    "a function of one": "r = same(o, x[0])",
+    "a function of either": "r = pick(o, other, x[0])",
+    "in a loop": "r = o\n    for v in x[:2]:\n        r = step(r, v)",
+}
+CHANGES = ["pass", "{r} += 2.0", "{o} -= 3.0", "{other} = 7.0"]
+ENDS = ["return r, o, other", "if x[-1] > c: return r\n    {o} += 1.0\n    return r", "return {r}, {o}, {other}"]
+
+MADE = """
+c = 0.5
+
+def step(o, v):
+    if v > c:
+        return o
+    {o} += v
+    return o
+
+def same(o, v):
+    if v > c:
+        return o
+    return o
+
+def pick(o, other, v):
+    if v > c:
+        return o
+    return other
+
+def f(x):
+    o, other = {make}, {make}
+    {way}
+    {change}
+    {end}
+"""
+
+
+def outcome(f: Callable[..., Any], x: Any) -> Any:
+    def plain(y: Any) -> Any:
+        if isinstance(y, dict):
+            return {k: plain(v) for k, v in y.items()}
+        return type(y)(map(plain, y)) if isinstance(y, (list, tuple)) else float(y)
+
+    return plain(f(x))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_as_python_or_refused(kind: str, way: str):
+    made, item = KINDS[kind]
+    parts = {name: item.format(r=name) for name in ("r", "o", "other")}
+    made = made.format(v="x[1]")
+    answered = 0
+    for change, end in itertools.product(CHANGES, ENDS):
+        if "pass" not in change and end is not ENDS[0] and kind != "list":
+            continue
+        text = {"way": WAYS[way].format(make=made), "change": change.format(**parts), "end": end.format(**parts)}
+        f = loaded(MADE.format(**parts, make=made, **text))["f"]
+        jitted = tj.jit(f)
+        for x in (np.array([0.0, 2.0, 0.0]), np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0])):
+            try:
+                found = outcome(jitted, x)
+            except UnsupportedError as error:
+                assert "that may have two names" in str(error)  # noqa: PT017
+                continue
+            assert found == outcome(f, x), (text, x)
+            answered += 1
+    tried = 3 * (len(CHANGES) * len(ENDS) if kind == "list" else len(CHANGES) + len(ENDS) - 1)
+    assert (answered == tried) if way in SURE else (answered >= 6)
+
+
+SURE = ("one", "new ones", "a function that changes it", "a function of one", "in a loop")
+"""Of these each program is answered: both sides give one container, or new ones."""
+
+
+def test_an_object_that_both_sides_give_stays_the_one_it_is():
+    class Particle:
+        def __init__(self, at):
+            self.at, self.hits = at, 0
+
+        def moved(self, by):
+            if by > 0:
+                self.at += by
+                return self
+            self.hits += 1
+            return self
+
+    def f(x):
+        p = Particle(0.0)
+        for v in x:
+            p.moved(v).hits += 1
+        return p.at, p.hits
+
+    x = np.array([1.0, -1.0, 2.0])
+    assert tj.jit(f)(x) == f(x)
+
+
+def test_different_objects_are_refused_by_name():
+    class Particle:
+        pass
+
+    a, b = Particle(), Particle()
+    x = np.ones(1)
+    with pytest.raises(TracejitError, match=r"sides of a branch give different objects \(a Particle and a Particle\)"):
+        tj.jit(lambda x: (a if x[0] > 0 else b) and x)(x)
+    with pytest.raises(TracejitError, match=r"different objects \'(up|down)' and '(up|down)'"):
+        tj.jit(lambda x: ("up" if x[0] > 0 else "down") and x)(x)
+    with pytest.raises(TracejitError, match=r"different objects \((a Particle and None|None and a Particle)\)"):
+        tj.jit(lambda x: (a if x[0] > 0 else None) and x)(x)
+    word = "up"
+    assert tj.jit(lambda x: x if ("up" if x[0] > 0 else word) == "up" else -x)(x) == 1.0
