@@ -23,7 +23,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
-from tests.generators import expressions, families, harness, mapped, narrowing, orders, programs, rebinding, sizes
+from tests.generators import (
+    containers,
+    expressions,
+    families,
+    harness,
+    mapped,
+    narrowing,
+    orders,
+    programs,
+    rebinding,
+    sizes,
+)
 from tests.generators.harness import Tally
 from tests.generators.thresholds import lowered
 from tracejit.backends.cpu import compiled
@@ -31,6 +42,7 @@ from tracejit.backends.cpu.runtime import processor
 
 CHUNKS = {
     "branching": 100,
+    "containers": 100,
     "expressions": 24,
     "families": 50,
     "handing": 50,
@@ -90,6 +102,10 @@ def _handing(seed: int, tally: Tally) -> None:
     _case(rebinding.handing(seed), tally)
 
 
+def _containers(seed: int, tally: Tally) -> None:
+    _case(containers.containers(seed), tally)
+
+
 def _held(seed: int, tally: Tally) -> None:
     _case(rebinding.held(seed), tally)
 
@@ -132,9 +148,9 @@ def _mapped(seed: int, tally: Tally) -> None:
 
 
 KINDS: dict[str, Callable[[int, Tally], None]] = {
-    "branching": _branching, "expressions": _expressions, "families": _families, "handing": _handing, "held": _held,
-    "mapped": _mapped, "narrowing": _narrowing, "orders": _orders, "pairs": _pairs, "programs": _programs,
-    "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
+    "branching": _branching, "containers": _containers, "expressions": _expressions, "families": _families,
+    "handing": _handing, "held": _held, "mapped": _mapped, "narrowing": _narrowing, "orders": _orders, "pairs": _pairs,
+    "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
-from tracejit.api.conditions import branching, condition, flag, is_decided, is_open, site_of
 from tracejit.api.containers import Given
+from tracejit.api.deciding import branching, condition, flag, is_decided, is_open, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,

@@ -36,9 +36,11 @@ def is_tuple(x: Any) -> bool:
 
 
 def can_be_carried(x: Any) -> bool:
-    """Whether a value may be another one in each iteration, or branch: arrays, numbers, and (named) tuples of them."""
+    """Whether a value may be another one in each iteration, or branch: arrays, numbers, and (named) tuples of them, in
+    which None stays None.
+    """
     if is_tuple(x):
-        return all(map(can_be_carried, x))
+        return all(y is None or can_be_carried(y) for y in x)
     if type(x) in (bool, int, float, complex):
         return type(x) is not int or -(2**63) <= x < 2**63
     if type(x) is Lost:

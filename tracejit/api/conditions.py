@@ -4,98 +4,40 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from tracejit.api import control
-from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
-from tracejit.api.carries import Sharing, is_array, root_of
-from tracejit.api.containers import Given
-from tracejit.api.handing_on import number_of, run_by_python, shared_results
-from tracejit.api.lengths import LeftLengths, LengthsVary
-from tracejit.api.raising import Raises, raise_where, run_block
-from tracejit.ir.extents import Dim, has_count
-from tracejit.support.errors import TracejitError, TracerError
+from tracejit.api.branches import traced_branch
+from tracejit.api.carries import is_array, root_of
+from tracejit.api.deciding import condition, flag, is_decided, is_open, negation, operand, python_bool, site_of
+from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
-from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked, used
+from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
-from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.decisions import Site
+from tracejit.tracer.statements.variables import Variables
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "all_of",
     "any_of",
     "both",
-    "branching",
     "chain",
     "choose",
     "claim",
-    "condition",
     "compared",
     "either",
-    "flag",
     "identical",
-    "is_decided",
-    "is_open",
     "among",
     "held_by",
-    "negation",
     "selects",
-    "site_of",
     "subject",
 ]
-
-
-def is_open(x: Any) -> bool:
-    """Whether a condition is known only when the program runs; arrays of several elements are none, as in NumPy."""
-    return isinstance(x, Tracer) and x.size == 1 and x.seen().concrete() is None and recording() is not None
-
-
-def condition(x: Any) -> Any:
-    """A value as a condition: one that may be None does not hold then; a computed extent is a number."""
-    x = _operand(x)
-    absence = absence_of(x)
-    if isinstance(x, tuple) and x and absence is not None and absence.none:
-        return negation(absence.flag)
-    if type(x) is not Tracer or absence is None or not absence.none or x.size != 1:
-        return x
-    return _number(np.logical_and(np.not_equal(flag(unmarked(x)), 0), np.logical_not(absence.flag)))
-
-
-def _operand(x: Any) -> Any:
-    """A value, of an extent that the program computes the number."""
-    return OPERATORS.number_of_extents(x) if isinstance(x, Dim) and has_count(x) else x
-
-
-def flag(x: Tracer) -> Any:
-    """A condition as an array of rank 0."""
-    used(x)
-    return x if not x.shape else x.reshape(())
-
-
-def site_of(block: Callable[..., Any]) -> Site:
-    """The branch that a block belongs to."""
-    return Site(block.__code__, 0, "branch")
-
-
-def is_decided(site: Site) -> bool:
-    """Whether Python has to decide a branch."""
-    trace = current_trace()
-    return trace is not None and site in trace.loops.python
-
-
-def branching(site: Site) -> AbstractContextManager[None]:
-    """The sides of a branch are traced in the block."""
-    trace = current_trace()
-    return nullcontext() if trace is None else trace.loops.branching(site)
 
 
 def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
@@ -104,49 +46,6 @@ def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     if not is_open(test) or is_decided(site_of(yes)):
         return yes() if test else no()
     return _value_of_branch(test, yes, no, site_of(yes))
-
-
-def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any], site: Site) -> Any:
-    seen: dict[Callable[[], Any], tuple[Any, Sharing]] = {}
-    kinds: dict[Callable[[], Any], dict[str, Any]] = {}
-    perhaps_absent = MayBeAbsent()
-    lengths = LeftLengths()
-    given = Given()
-
-    def run(value_of: Callable[[], Any]) -> Callable[[], Any]:
-        def traced() -> Any:
-            value = given.add(value_of, number_of(run_block(value_of)))
-            kinds[value_of] = {VALUE: kind_of(value)}
-            if len(kinds) > 1:
-                perhaps_absent.settle(kinds[yes], kinds[no])
-            value = perhaps_absent.pair(VALUE, value)
-            interpreter = current_interpreter()
-            assert isinstance(interpreter, StageInterpreter)
-            seen[value_of] = value, Sharing.of(interpreter, (), value)
-            return lengths.handed(value_of, value)
-
-        return traced
-
-    while True:
-        try:
-            with branching(site):
-                result = control.cond(flag(test), run(yes), run(no))
-            break
-        except AbsentThere:
-            kinds.clear()
-            lengths.begin(anew=True)
-        except LengthsVary:
-            test.ask()  # shapes that Python knows are better
-            lengths.begin()
-        except Raises as raising:
-            fails = raising.block is yes
-            raise_where(flag(test) if fails else np.logical_not(flag(test)), raising)
-            return run_by_python(no if fails else yes, ())
-        except TracejitError:
-            test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
-            raise
-    value = perhaps_absent.value(VALUE, shared_results(tuple(seen.values()), lengths.taken(result), ()))
-    return given.shared(value)()
 
 
 def both(value: Any, *later: Callable[[], Any]) -> Any:
@@ -175,6 +74,10 @@ def either(value: Any, *later: Callable[[], Any]) -> Any:
             return value
         value = following()
     return value
+
+
+def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any], site: Site) -> Any:
+    return traced_branch(test, yes, no, Variables((yes, no), ()), (), (), (), site)
 
 
 def all_of(value: Any, *later: Callable[[], Any]) -> Any:
@@ -213,12 +116,12 @@ def _truth(value: Any, later: Sequence[Callable[[], Any]], goes_on: bool) -> Any
 def _as_flag(x: Any) -> Any:
     """The truth of a value, a bool of Python's."""
     test = condition(x)
-    return _number(np.not_equal(flag(test), 0)) if is_open(test) else bool(test)
+    return python_bool(np.not_equal(flag(test), 0)) if is_open(test) else bool(test)
 
 
 def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]) -> Any:
     """`value in (elements() ...)`, by `python` where it is no number of the program among numbers."""
-    x = known_to_be_there(_operand(value), "whether something holds")
+    x = known_to_be_there(operand(value), "whether something holds")
     if not is_open(x) or x.shape or absence_of(x) is not None:
         return python(value)
     found = [element() for element in elements]
@@ -233,12 +136,12 @@ def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]
         same = False if y is None or isinstance(y, str) else x == y
         if same is not False:
             result = same if result is False else np.logical_or(result, same)
-    return _number(result) if isinstance(result, Tracer) else bool(result)
+    return python_bool(result) if isinstance(result, Tracer) else bool(result)
 
 
 def held_by(value: Any, holder: Any) -> Any:
     """`value in holder`: whether an element of an array, or of a collection of numbers, is equal."""
-    x = known_to_be_there(_operand(value), "whether something holds")
+    x = known_to_be_there(operand(value), "whether something holds")
     if isinstance(holder, Tracer) and not holder.is_scalar and (holder.known() is None or isinstance(x, Tracer)):
         return _any_equal(holder, x)
     if not is_open(x) or x.shape or absence_of(x) is not None:
@@ -249,7 +152,7 @@ def held_by(value: Any, holder: Any) -> Any:
         if not holder:
             return False
         low, high = sorted((holder[0], holder[-1]))
-        return _number((x >= low) & (x <= high) & ((x - low) % abs(holder.step) == 0))
+        return python_bool((x >= low) & (x <= high) & ((x - low) % abs(holder.step) == 0))
     if type(holder) in (tuple, list, set, frozenset, dict):
         return among(value, lambda v: v in holder, *[lambda y=y: y for y in holder])
     return value in holder
@@ -259,24 +162,21 @@ def _any_equal(array: Any, value: Any) -> Any:
     """Whether an element of an array is equal to a value, or where it is an array any element to any."""
     if value is None or isinstance(value, str):
         return False
-    return _number(np.any(np.equal(array, value)))
-
-
-def negation(value: Any) -> Any:
-    """`not value`."""
-    value = condition(value)
-    if not is_open(value):
-        return not value
-    return _number(np.logical_not(flag(value)))
+    return python_bool(np.any(np.equal(array, value)))
 
 
 def identical(x: Any, y: Any) -> Any:
     """`x is y`, which may be known to the program alone: whether a name has None, or which bool a bool of Python's is.
 
-    Raises: TracerError for arrays that may be one, depending on data.
+    Raises: TracerError for arrays, and what holds some, that may be one, depending on data.
     """
     if x is y:
         return True
+    if _may_be_one(x, y):
+        raise TracerError(
+            f"whether two names have one {type(x).__name__} is known to the program alone; compare what they hold",
+            location=user_location(),
+        )
     for one, other in ((x, y), (y, x)):
         absence = absence_of(one)
         none = absence is not None and absence.none
@@ -287,7 +187,9 @@ def identical(x: Any, y: Any) -> Any:
         if type(one) is Tracer and type(other) is bool and one.aval.weak and one.dtype == np.bool_:
             there = unmarked(one) if none else one
             same = there if other else np.logical_not(there)
-            return _number(np.logical_and(same, np.logical_not(absence.flag)) if none and absence is not None else same)
+            return python_bool(
+                np.logical_and(same, np.logical_not(absence.flag)) if none and absence is not None else same
+            )
     if type(x) is Tracer and type(y) is Tracer:
         absences = absence_of(x), absence_of(y)
         if any(absences):
@@ -295,7 +197,7 @@ def identical(x: Any, y: Any) -> Any:
                 raise TracerError("`is` of values that may be None both is not supported", location=user_location())
             one, other = [a.flag if a is not None else np.False_ for a in absences]
             same = identical(unmarked(x), unmarked(y))
-            return _number(np.equal(one, other) if same else np.logical_and(one, other))
+            return python_bool(np.equal(one, other) if same else np.logical_and(one, other))
         if any(root is root_of(y) for root in root_of(x).possible()):
             raise TracerError(
                 "whether two names have one array is known to the program alone; compare what they hold",
@@ -305,15 +207,16 @@ def identical(x: Any, y: Any) -> Any:
         number = next((z for z in (x, y) if type(z) is int), None)
         other = y if number is x else x
         if number is not None and -5 <= number <= 256 and is_number(other) and other.dtype.kind == "i":
-            return _number(other == number)  # CPython has one object for each of these
+            return python_bool(other == number)  # CPython has one object for each of these
     return False
 
 
-def _number(x: Any) -> Any:
-    """A bool of Python's."""
-    if isinstance(x, Tracer):
-        x.weaken()
-    return x
+def _may_be_one(x: Any, y: Any) -> bool:
+    """Whether only the program may know if two containers are one."""
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return any(isinstance(leaf, Tracer) for leaf in flatten((x, y))[0])
+    trace = current_trace()
+    return trace is not None and (trace.loops.given.has(x) or trace.loops.given.has(y)) and type(x) is type(y)
 
 
 def compared(which: str, x: Any, y: Any) -> Any:
@@ -359,7 +262,7 @@ def chain(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
     """`left < later() < ...`, each operand computed where those before it hold."""
     for k, (which, later) in enumerate(pairs):
         right = later()
-        result = _OPERATORS[which](_operand(left), _operand(right))
+        result = _OPERATORS[which](operand(left), operand(right))
         if k == len(pairs) - 1:
             return result
         site = site_of(later)

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from types import FunctionType
 from typing import Any
 
+import numpy as np
+
+from tracejit.ir.extents import Dim
 from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location
 from tracejit.support.tree import LEAF, TreeDef, flatten, split_node, unflatten
+from tracejit.tracer.cell import Cell
 from tracejit.tracer.current import current_trace
-from tracejit.tracer.ownership import is_users_function, is_users_type
 from tracejit.tracer.python_state import reachable
+from tracejit.tracer.statements.variables import UNBOUND
+from tracejit.tracer.tracer import Lost
 
 __all__ = ["Given"]
 
@@ -33,14 +37,14 @@ class Given:
         """The value as the program gives it: as it is now, in containers of its own, as those that were there before
         are restored; numbers stand for other objects.
 
-        Raises: TracerError where the sides give different ones.
+        Raises: TracerError where the sides give different ones, or dicts of different orders.
         """
         self.sides[side] = value
         leaves, tree = flatten(value)
         objects = [*map(_is_object, leaves)]
         if len(self.sides) == 2:
             one, other = self.sides.values()
-            _check_objects(one, other)
+            _check_alike(one, other)
         if not any(objects) and not _has_container(value):
             return value
         return unflatten(tree, [0 if is_object else x for x, is_object in zip(leaves, objects, strict=True)])
@@ -89,34 +93,50 @@ def _has_container(x: Any) -> bool:
 
 
 def _is_object(x: Any) -> bool:
-    """Whether something is no number and no array: an object of the user's, a function, a text."""
-    if isinstance(x, (int, float, complex)) or hasattr(type(x), "__array__") or split_node(x) is not None:
-        return False
-    return isinstance(x, str) or (type(x) is FunctionType and is_users_function(x)) or is_users_type(type(x))
+    """Whether something is no number, no array, and no container."""
+    return not (
+        isinstance(x, (int, float, complex, np.generic, Cell, Dim, Lost))
+        or x is UNBOUND
+        or hasattr(type(x), "__array__")
+        or split_node(x) is not None
+    )
 
 
-def _check_objects(one: Any, other: Any) -> None:
-    """Raises: TracerError where two values have different objects in one place, or an object and something else."""
-    pairs = [one, other]
+def _check_alike(one: Any, other: Any) -> None:
+    """Raises: TracerError where two values have different objects in one place, or dicts with their keys in another
+    order.
+    """
     if _is_object(one) or _is_object(other):
-        if not (one is other or (isinstance(one, str) and isinstance(other, str) and one == other)):
-            named = " and ".join(
-                "None" if x is None else f"{x!r:.40}" if isinstance(x, str) else f"a {type(x).__name__}" for x in pairs
-            )
+        if not (one is other or (isinstance(one, _VALUES) and type(one) is type(other) and one == other)):
             raise TracerError(
-                f"the sides of a branch give different objects ({named}), which the program does not know; have them "
-                "give numbers, arrays, or tuples of these",
+                f"the sides of a branch give different objects ({_named(one)} and {_named(other)}), which the program "
+                "does not know; have them give numbers, arrays, or tuples of these",
                 location=user_location(),
             )
         return
-    split = [split_node(x) for x in pairs]
-    if split[0] is None or split[1] is None:
-        lone = [x for x in pairs if any(map(_is_object, flatten(x)[0]))]
-        if lone:
-            _check_objects(next(x for x in flatten(lone[0])[0] if _is_object(x)), None)
+    split, against = split_node(one), split_node(other)
+    if split is None or against is None:
+        found = [x for x in (*flatten(one)[0], *flatten(other)[0]) if _is_object(x)]
+        if found:
+            _check_alike(found[0], None)
         return
-    for a, b in zip(split[0][2], split[1][2], strict=False):
-        _check_objects(a, b)
+    if split[0] == against[0] == "dict" and split[1] != against[1] and {*split[1]} == {*against[1]}:
+        raise TracerError(
+            f"the sides of a branch give dicts with their keys in different orders: {[*split[1]]} and {[*against[1]]}",
+            location=user_location(),
+        )
+    for a, b in zip(split[2], against[2], strict=False):
+        _check_alike(a, b)
+
+
+_VALUES = (str, bytes, range, slice, np.dtype)
+"""Of these two that are equal are as good as one."""
+
+
+def _named(x: Any) -> str:
+    if x is None or isinstance(x, (*_VALUES, type)):
+        return f"{x!r:.40}"
+    return getattr(x, "__name__", None) or f"a {type(x).__name__}"
 
 
 def _joined(made: Any, one: Any, other: Any, is_new: Callable[[Any], bool], found: list[Any]) -> Any:

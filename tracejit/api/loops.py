@@ -35,7 +35,8 @@ from tracejit.api.carries import (
     places_after,
     root_of,
 )
-from tracejit.api.conditions import all_of, both, condition, is_open, negation, site_of
+from tracejit.api.conditions import all_of, both
+from tracejit.api.deciding import condition, is_open, negation, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,

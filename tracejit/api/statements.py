@@ -15,10 +15,10 @@ from tracejit.api.conditions import (
     either,
     held_by,
     identical,
-    negation,
     selects,
     subject,
 )
+from tracejit.api.deciding import negation
 from tracejit.api.iterated import held, items, reduces
 from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.statements.calls import Statements

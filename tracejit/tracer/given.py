@@ -29,6 +29,10 @@ class GivenContainers:
             _, data, children = split
             self.held.append((x, data, tuple(children), user_location()))
 
+    def has(self, x: Any) -> bool:
+        """Whether something is among them."""
+        return any(x is y for y, *_ in self.held)
+
     def check(self) -> None:
         """Raises: UnsupportedError where one has changed."""
         for x, data, children, location in self.held:

@@ -142,7 +142,20 @@ class _Calls(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        node.body = [self.of_a_class(s) for s in node.body]
         return node
+
+    def of_a_class(self, statement: ast.stmt) -> ast.stmt:
+        """A statement of the body of a class, with the methods rewritten that it defines."""
+        if isinstance(statement, ast.ClassDef):
+            return self.visit_ClassDef(statement)
+        if not isinstance(statement, ast.FunctionDef):
+            return statement
+        whole = copy.deepcopy(statement)
+        try:
+            return self.definition(statement)
+        except NotRewritten:
+            return whole
 
     # -- blocks --------------------------------------------------------------------------------------------------------
     def block(self, statements: Sequence[ast.stmt], after: set[str]) -> list[ast.stmt]:

@@ -13,6 +13,7 @@ import functools
 import itertools
 import linecache
 import operator
+import re
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
@@ -194,15 +195,24 @@ def _compiled(node: Any, code: CodeType, free: tuple[str, ...]) -> CodeType:
     made = compile(tree, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
     for wanted in (_MAKER, code.co_name):
         made = next(c for c in made.co_consts if isinstance(c, CodeType) and c.co_name == wanted)
-    return made
+    return _with_classes_named(made, f"{_MAKER}.<locals>.{code.co_name}", code.co_qualname)
+
+
+def _with_classes_named(code: CodeType, maker: str, name: str) -> CodeType:
+    """Code whose classes say that they stand in the function, and not in what it is compiled within."""
+    parts: list[Any] = []
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            x = _with_classes_named(x, maker, name)
+        elif isinstance(x, str) and x.startswith(maker):
+            x = name + re.sub(r"[^.]*@[^.]*\.<locals>\.", "", x.removeprefix(maker))
+        parts.append(x)
+    return code.replace(co_consts=tuple(parts))
 
 
 def _calls_itself(node: Any) -> bool:
-    """Whether a function reads its own name; one with a class in it is traced as it is, whatever it reads."""
-    inside = list(ast.walk(node))
-    return not any(isinstance(x, ast.ClassDef) for x in inside) and any(
-        isinstance(x, ast.Name) and x.id == node.name for x in inside
-    )
+    """Whether a function reads its own name."""
+    return any(isinstance(x, ast.Name) and x.id == node.name for x in ast.walk(node))
 
 
 def _is_same(one: CodeType, two: CodeType) -> bool:

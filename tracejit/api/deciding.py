@@ -1,0 +1,80 @@
+"""What decides: whether Python knows a condition, or only the program does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.extents import Dim, has_count
+from tracejit.tracer.absence import absence_of, unmarked, used
+from tracejit.tracer.current import current_trace
+from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.recorder import recording
+from tracejit.tracer.statements.decisions import Site
+from tracejit.tracer.tracer import Tracer
+
+__all__ = [
+    "branching", "condition", "flag", "is_decided", "is_open", "negation", "operand", "python_bool", "site_of",
+]  # fmt: skip
+
+
+def is_open(x: Any) -> bool:
+    """Whether a condition is known only when the program runs; arrays of several elements are none, as in NumPy."""
+    return isinstance(x, Tracer) and x.size == 1 and x.seen().concrete() is None and recording() is not None
+
+
+def condition(x: Any) -> Any:
+    """A value as a condition: one that may be None does not hold then; a computed extent is a number."""
+    x = operand(x)
+    absence = absence_of(x)
+    if isinstance(x, tuple) and x and absence is not None and absence.none:
+        return negation(absence.flag)
+    if type(x) is not Tracer or absence is None or not absence.none or x.size != 1:
+        return x
+    return python_bool(np.logical_and(np.not_equal(flag(unmarked(x)), 0), np.logical_not(absence.flag)))
+
+
+def operand(x: Any) -> Any:
+    """A value, of an extent that the program computes the number."""
+    return OPERATORS.number_of_extents(x) if isinstance(x, Dim) and has_count(x) else x
+
+
+def flag(x: Tracer) -> Any:
+    """A condition as an array of rank 0."""
+    used(x)
+    return x if not x.shape else x.reshape(())
+
+
+def site_of(block: Callable[..., Any]) -> Site:
+    """The branch that a block belongs to."""
+    return Site(block.__code__, 0, "branch")
+
+
+def is_decided(site: Site) -> bool:
+    """Whether Python has to decide a branch."""
+    trace = current_trace()
+    return trace is not None and site in trace.loops.python
+
+
+def branching(site: Site) -> AbstractContextManager[None]:
+    """The sides of a branch are traced in the block."""
+    trace = current_trace()
+    return nullcontext() if trace is None else trace.loops.branching(site)
+
+
+def negation(value: Any) -> Any:
+    """`not value`."""
+    value = condition(value)
+    if not is_open(value):
+        return not value
+    return python_bool(np.logical_not(flag(value)))
+
+
+def python_bool(x: Any) -> Any:
+    """A bool of Python's."""
+    if isinstance(x, Tracer):
+        x.weaken()
+    return x
