@@ -270,6 +270,7 @@ def bounds_of(bounds: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     """(start, stop, step) of a range's arguments.  Raises DtypeError for what is no integer."""
     if not 1 <= len(bounds) <= 3:
         raise TypeError(f"range expected 1 to 3 arguments, got {len(bounds)}")
+    bounds = tuple([np.add(b, 0) if type(b) is Tracer and b.aval.weak and b.dtype.kind == "b" else b for b in bounds])
     for b in bounds:
         if isinstance(used(b), Tracer) and (b.shape or b.dtype.kind not in "iu"):
             raise DtypeError(

@@ -68,6 +68,9 @@ def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike) -> None:
             "np.putmask in traced code writes into arrays made inside the function or its arguments; this one is a "
             "constant"
         )
+    if a.is_scalar:
+        check_is_number(a)
+        raise DtypeError("np.putmask changes an array, and was given a number", location=user_location())
     number = (
         is_python_number(values) or isinstance(values, np.generic) or (isinstance(values, Tracer) and values.is_scalar)
     )

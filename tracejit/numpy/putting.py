@@ -19,6 +19,7 @@ from tracejit.primitives.indexing import gather
 from tracejit.support.errors import DtypeError, IndexOutOfBounds, ShapeError, WriteError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, IndexLike, Result
+from tracejit.tracer.cell import check_is_number
 from tracejit.tracer.failures import Reason
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS
@@ -30,10 +31,16 @@ __all__ = ["place", "put", "put_along_axis"]
 def handed_over(name: str, a: ArrayLike, new: ArrayLike, inplace: bool) -> Result:
     """A changed copy of an array; with `inplace` None, and the array has its elements.
 
-    Raises: UnsupportedError in place for an array that is not traced.
+    Raises: UnsupportedError in place for an array that is not traced, DtypeError for a number but in `put`, which
+    changes an array that NumPy makes of it for the moment.
     """
     if not inplace:
         return new
+    if isinstance(a, Tracer) and a.is_scalar:
+        check_is_number(a)
+        if name == "put" and not a.aval.weak:
+            return None
+        raise DtypeError(f"np.{name} changes an array, and was given a number", location=user_location())
     if not isinstance(a, Tracer):
         raise unsupported(
             f"np.{name} in traced code writes into arrays made inside the function or its arguments; this one is a "

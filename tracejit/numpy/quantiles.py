@@ -24,7 +24,7 @@ from tracejit.support.errors import DtypeError, IndexOutOfBounds, ShapeError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.failures import Reason
-from tracejit.tracer.tables import FUNCTIONS, OUT_CASTING
+from tracejit.tracer.tables import FUNCTIONS, LEAST_INTO_INTEGERS, OUT_CASTING
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
@@ -473,3 +473,4 @@ def _weighted(rows: ArrayLike, q: ArrayLike, weights: ArrayLike, omit: bool) -> 
 for _name in __all__:
     FUNCTIONS[getattr(np, _name)] = globals()[_name]
 OUT_CASTING.update(dict.fromkeys((quantile, percentile), "same_kind"))
+LEAST_INTO_INTEGERS.update(dict.fromkeys((median, nanmedian), 8))

@@ -263,10 +263,8 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, subok: bool = False) -> Res
     have = aval(x).shape
     if len(have) > len(want) or any(not spreads(n, m) for n, m in zip(reversed(have), reversed(want), strict=False)):
         raise reject(f"an array of shape {have} cannot be broadcast to {want}")
-    if not want:
-        return as_rank_0_array(x)
-    if isinstance(x, Tracer) and not x.is_scalar and same_shape(have, want):  # no more elements, but for reading
-        return Tracer(x.interpreter, x.value, x.aval, root=x, index=_Spread(want))
+    if not want or (isinstance(x, Tracer) and not x.is_scalar and same_shape(have, want)):  # no more elements
+        return for_reading(as_rank_0_array(x), "broadcast_to")
     return _spread(x, want)
 
 

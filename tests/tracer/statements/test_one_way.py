@@ -719,7 +719,7 @@ def counted_from_a_bool_4(x):
 
 PROGRAMS = [value for name, value in list(globals().items()) if name[-1:].isdigit() and callable(value)]
 REFUSED = {
-    "changed_3", "changed_4", "changed_5", "changed_6", "changed_7", "changed_8",
+    "changed_4", "changed_5", "changed_6", "changed_7", "changed_8",
     "counted_from_a_bool_1", "counted_from_a_bool_2", "counted_from_a_bool_3",
     "changed_10", "changed_12", "changed_13", "changed_14", "changed_15",
     "identity_10", "iterator_1", "iterator_2", "iterator_3", "iterator_4", "iterator_5", "iterator_6", "iterator_7",
