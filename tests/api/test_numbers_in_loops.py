@@ -109,3 +109,38 @@ def test_derivatives_and_maps_of_loops_that_carry_numbers(number: int):
     want = np.stack([program(Plain, row) for row in rows])
     assert got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_errors_name_the_variable_that_has_two_kinds():
+    def root(i, parents):
+        while parents[i] != i:
+            i = parents[i]
+        return i
+
+    with pytest.raises(
+        ShapeError, match=r"is i32\[\] before and i64\[\] after an iteration: it is 'i'; make them equal"
+    ):
+        tj.jit(lambda p, i: root(i[0], p))(np.array([1, 1]), np.zeros(1, np.int32))
+
+    def last(x, i):
+        found = i[0]
+        for k in range(len(x)):
+            if x[k] > 2:
+                found = x[k]
+        return found
+
+    with pytest.raises(ShapeError, match=r"in the false branch: it is 'found'; make them equal"):
+        tj.jit(last)(np.arange(20), np.zeros(1, np.int32))
+
+
+def test_a_loop_that_is_written_out_at_length_is_warned_of():
+    def f(q):
+        k = q.astype(np.int16)
+        for i in range(len(q)):
+            q[i] = k[i] if i % 2 == 0 else q[i]
+        return q
+
+    with pytest.warns(
+        UserWarning, match=r"a loop of 1500 iterations is written out to .* operations.*as \[cond\] result"
+    ):
+        tj.jit(f)(np.arange(1500))

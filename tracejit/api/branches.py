@@ -18,6 +18,7 @@ from tracejit.api.handing_on import (
     extents_as_numbers,
     finish,
     holding,
+    named_in,
     number_of,
     probed,
     run_by_python,
@@ -27,7 +28,7 @@ from tracejit.api.handing_on import (
 )
 from tracejit.api.lengths import LeftLengths, LengthsVary, settled
 from tracejit.api.raising import Raises, raise_where, run_block
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import ShapeError, TracejitError
 from tracejit.tracer.absence import handed_on_absence
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.recorder import StageInterpreter
@@ -145,8 +146,11 @@ def _branch(
             if not taken_on(variables, error):
                 test.ask()
             raise
-        except TracejitError:
+        except TracejitError as error:
             test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
+            if isinstance(error, ShapeError) and len(seen) == 2:
+                (one, left), (other, right) = (seen[block][0] for block in (then, orelse))
+                raise named_in(error, [("", one, other), *zip(names, left, right, strict=True)]) from error.__cause__
             raise
     value, left = shared_results(tuple(seen.values()), lengths.taken(results), ())
     value = given.shared(perhaps_absent.value(VALUE, value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from tracejit.api.bodies import OF_ITS_OWN_LENGTH, Body, carried
@@ -18,7 +18,7 @@ from tracejit.api.carries import (
 from tracejit.api.lengths import in_the_room, settled
 from tracejit.ir.extents import Dim
 from tracejit.primitives.creation import zeros_of
-from tracejit.support.errors import TracerError
+from tracejit.support.errors import ShapeError, TracerError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import frames_of, user_location
 from tracejit.support.tree import flatten, unflatten
@@ -40,6 +40,7 @@ __all__ = [
     "finish",
     "holding",
     "may_be_one",
+    "named_in",
     "not_handed_on",
     "number_of",
     "probed",
@@ -292,6 +293,22 @@ class Like:
 
     def zeros(self) -> Any:
         return unflatten(self.tree, [_zeros(aval, array) for aval, array in self.parts])
+
+
+def named_in(error: ShapeError, pairs: Iterable[tuple[str, Any, Any]]) -> ShapeError:
+    """The error of a loop or branch that hands on values of two kinds, with the name that has them.
+
+    pairs: names (an empty one of what a branch gives), and what they have on two ways.
+    """
+    for name, one, other in pairs:
+        if one is UNBOUND or other is UNBOUND or not can_be_carried(one) or not can_be_carried(other):
+            continue
+        kinds = [[(a.shape, a.dtype) for a in map(aval_of_argument, flatten(x)[0])] for x in (one, other)]
+        if kinds[0] != kinds[1] and "; make" in error.message:
+            what, _, advice = error.message.partition("; make")
+            said = repr(name) if name else "what the branch gives"
+            return ShapeError(f"{what}: it is {said}; make{advice}", location=error.location)
+    return error
 
 
 def _zeros(aval: Any, array: bool) -> Any:

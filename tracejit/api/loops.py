@@ -12,8 +12,8 @@ import functools
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ from tracejit.api.handing_on import (
     finish,
     holding,
     may_be_one,
+    named_in,
     not_handed_on,
     number_of,
     probed,
@@ -55,9 +56,9 @@ from tracejit.api.iterated import Items, counted_items, is_shared, items_of
 from tracejit.api.lengths import Lengths, LengthsVary, settled
 from tracejit.api.raising import Raises, run_block
 from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
-from tracejit.support.errors import TracerError
+from tracejit.support.errors import ShapeError, TracerError
 from tracejit.support.nodes import define, field
-from tracejit.support.source import user_location
+from tracejit.support.source import user_location, warn_once
 from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
 from tracejit.tracer.absence import handed_on_absence, perhaps, unmarked
 from tracejit.tracer.cell import aval_of_argument
@@ -81,6 +82,8 @@ _MANY, _LONG = 8, 60
 """After so many iterations of a `while`, and so many equations, it is the program's."""
 _ENDLESS = 1000
 """So many tests that hold, and of which the program computes something, are enough where Python runs a `while`."""
+_MOST_EQUATIONS = 5000
+"""A loop that Python runs, and that comes to more operations, is warned of."""
 _FEW = 4
 _MOST_COPIES = 16  # of the body of a loop of few iterations, in others
 """Loops of so many iterations at most are written out."""
@@ -108,7 +111,7 @@ def iteration(
     if not found.asked and _is_left_to_python(site, found):
         trace = current_trace()
         count = found.count if isinstance(found.count, int) and found.count <= _FEW else 1
-        with nullcontext() if trace is None else trace.loops.writing_out(count):
+        with nullcontext() if trace is None else trace.loops.writing_out(count), _warning_of_many(site, found):
             steps.run(found)
         return
     trace = current_trace() if _can_start_again() else None
@@ -152,6 +155,23 @@ def iteration(
             if found.asked and site in decisions.apart:
                 raise
             as_python(site, _first_line(error))
+
+
+@contextmanager
+def _warning_of_many(site: Site, found: Items) -> Generator[None]:
+    """The block runs a loop that could be none of the program: if it becomes much of one, a warning says why."""
+    recorder, trace = recording(), current_trace()
+    before = 0 if recorder is None else len(recorder.equations)
+    yield
+    if recorder is None or trace is None or site not in trace.loops.python:
+        return
+    more = len(recorder.equations) - before
+    if more > _MOST_EQUATIONS:
+        warn_once(
+            f"a loop of {found.count} iterations is written out to {more:,} operations, which takes long to compile: "
+            f"it is none of the program, as {trace.loops.python[site]}",
+            user_location(),
+        )
 
 
 def _first_line(error: Exception) -> str:
@@ -615,6 +635,9 @@ class _Loop:
                 continue
             except _NumbersMix:
                 self._mix()
+            except ShapeError as error:
+                left = self.seen[-1][0] if self.seen else {}
+                raise named_in(error, [(n, self.initial[n], left[n]) for n in names if n in left]) from error.__cause__
         shared = self._results(results, changed, site, count, certain=certain)
         finish(variables, [], [], [*self.kept, *self.in_place])
         self.put(shared)
