@@ -329,3 +329,44 @@ def test_such_calls_from_several_threads(driver: str, monkeypatch: pytest.Monkey
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(run, range(4)))
+
+
+class Foreign:
+    """Another package's array on a CUDA device."""
+
+    def __init__(self, array: Any, **changes: Any) -> None:
+        self.array = array  # its memory stays
+        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changes}
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (3,), (), (0, 4)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?", "c16"])
+def test_arrays_of_other_packages_on_a_cuda_device(driver: str, there: Any, shape: tuple[int, ...], dtype: str):
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    a = tj.device_put(values, driver)
+    if driver != "cuda":
+        assert not hasattr(a, "__cuda_array_interface__")
+        assert not hasattr(tj.Array(values), "__cuda_array_interface__")
+        return
+    told = a.__cuda_array_interface__
+    assert (told["shape"], told["typestr"], told["version"], told["strides"]) == (shape, values.dtype.str, 3, None)
+    asked = there.uploads, there.downloads
+    for changes in ({}, {"stream": 1}, {"strides": values.strides}):
+        b = tj.device_put(Foreign(a, **changes), driver)
+        assert b.device == a.device
+        assert (there.uploads, there.downloads) == asked
+        np.testing.assert_array_equal(np.asarray(b), values, strict=True)
+        asked = there.uploads, there.downloads
+        doubled = tj.jit(lambda x: np.add(x, x))(b)
+        np.testing.assert_array_equal(np.asarray(doubled), np.add(values, values))
+        asked = there.uploads, there.downloads
+
+
+def test_what_of_other_packages_is_not_taken(driver: str):
+    a = tj.device_put(X, driver)
+    told = {"shape": X.shape, "typestr": X.dtype.str, "version": 3, "data": (64, False)}
+    foreign = type("Foreign", (), {"__cuda_array_interface__": {**told, "strides": (4, 28)}})()
+    text = r"with strides \(4, 28\) is not copied" if driver == "cuda" else "goes to a device of the backend 'cuda'"
+    with pytest.raises(UnsupportedError, match=text):
+        tj.device_put(foreign, driver)
+    assert a.device == f"{driver}:0"

@@ -155,6 +155,25 @@ class Array(EagerArray):
     def __dlpack_device__(self) -> tuple[int, int]:
         return np.asarray(self._host).__dlpack_device__()
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Where an array lies on a CUDA device, for other packages, which must not write there.
+
+        Raises: AttributeError for one that lies elsewhere.
+        """
+        data = self._data
+        address = data.cuda_address() if isinstance(data, Resident) else None
+        if address is None:
+            raise AttributeError(f"an array on {self.device!r} has no __cuda_array_interface__")
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (address if self.size else 0, False),  # there are packages that take no array for reading only
+            "version": 3,
+            "strides": None,
+            "stream": None,  # all is computed
+        }
+
     def __bool__(self) -> bool:
         return bool(self._host)
 

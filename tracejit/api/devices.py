@@ -42,6 +42,7 @@ def device_put(x: Any, device: str) -> Any:
     """The arrays of a tree on a device, as tj.Arrays: "cpu", the name of a backend, or one of `devices()`.
 
     Functions that `tj.jit` compiles without `backend=` run where their arguments lie, and leave their results there.
+    Arrays of other packages on a CUDA device (`__cuda_array_interface__`) are copied there.
 
     Raises: UserError for a device that there is not, BackendUnavailable, OutOfMemory.
 
@@ -62,6 +63,9 @@ def device_put(x: Any, device: str) -> Any:
     def put(leaf: Any) -> Array:
         if _lies_on(leaf, place):
             return leaf
+        interface = None if type(leaf) is Array else getattr(leaf, "__cuda_array_interface__", None)
+        if interface is not None:
+            return adopt(backend.put_from_cuda(interface, place))
         host = as_numpy(Array(leaf))
         return adopt(backend.put(np.ascontiguousarray(host).reshape(np.shape(host)), place))
 

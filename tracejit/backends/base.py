@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from tracejit.support.errors import BackendUnavailable
+from tracejit.support.errors import BackendUnavailable, UnsupportedError
 from tracejit.support.nodes import field, frozen
 
 if TYPE_CHECKING:
@@ -161,6 +161,13 @@ class Resident(ABC):
     @abstractmethod
     def wait(self) -> None:
         """Return once it is computed."""
+
+    def cuda_address(self) -> int | None:
+        """Where its elements are, once they are computed, for others that use CUDA; None on other devices.
+
+        Raises: what the computation of them has raised.
+        """
+        return None
 
 
 @runtime_checkable
@@ -346,6 +353,17 @@ class Backend:
     def put(self, array: np.ndarray[Any, Any], place: str) -> Resident:
         """A copy of a contiguous array on one of `places`.  Raises OutOfMemory."""
         raise NotImplementedError
+
+    def put_from_cuda(self, interface: Mapping[str, Any], place: str) -> Resident:
+        """A copy, on one of `places`, of what another package has on a CUDA device, as its `__cuda_array_interface__`
+        tells.
+
+        Raises: UnsupportedError where it cannot be reached, and for elements that do not lie one behind another.
+        """
+        raise UnsupportedError(
+            f"an array on a CUDA device goes to a device of the backend 'cuda', not to {place!r}; copy it to the host "
+            "first"
+        )
 
     def native_calls(self) -> NativeCalls | None:
         """How calls reach its programs without Python, None if they do not."""

@@ -85,6 +85,10 @@ class Driver(ABC):
     @abstractmethod
     def synchronize(self) -> None: ...
 
+    @abstractmethod
+    def synchronize_all(self) -> None:
+        """Wait for everybody's work on the device."""
+
 
 class Pycuda(Driver):
     """The driver API through pycuda."""
@@ -160,6 +164,9 @@ class Pycuda(Driver):
 
     def synchronize(self) -> None:
         self._stream.synchronize()
+
+    def synchronize_all(self) -> None:
+        self._cuda.Context.synchronize()
 
 
 class BindingsError(Exception):
@@ -260,6 +267,9 @@ class Bindings(Driver):
 
     def synchronize(self) -> None:
         self._call(self._cuda.cuStreamSynchronize, self._stream)
+
+    def synchronize_all(self) -> None:
+        self._call(self._cuda.cuCtxSynchronize)
 
 
 def drivers() -> list[Driver]:

@@ -11,6 +11,7 @@ import numpy as np
 from tracejit.backends.cuda.driver import Driver, drivers
 from tracejit.backends.cuda.ptx import architecture, machine, to_ptx
 from tracejit.backends.device.device import Device, Raw
+from tracejit.backends.device.memory import DeviceBuffer
 from tracejit.backends.device.schedules import gpu_schedule
 from tracejit.backends.grid import Launch as DeviceKernel
 from tracejit.backends.llvm_grid import print_kernels
@@ -70,6 +71,19 @@ class CudaDevice(Device):
 
     def fill(self, raw: Raw, byte: int, nbytes: int) -> None:
         self.driver.fill(raw, byte, nbytes)
+
+    def cuda_address(self, raw: Raw) -> int | None:
+        return int(raw)
+
+    def from_cuda(self, address: int, nbytes: int, wait: bool) -> DeviceBuffer:
+        """A copy of the memory of another package.  wait: for all that it may have begun."""
+        made = self.alloc(nbytes)
+        if nbytes:
+            if wait:
+                self.guard(self.driver.synchronize_all)
+            self.guard(lambda: self.driver.move(made.memory.raw, address, nbytes))
+            self.synchronize()  # the other may write there again, or free it
+        return made
 
     def printed(self, kernels: Sequence[DeviceKernel]) -> Printed:
         return print_kernels(kernels, machine())

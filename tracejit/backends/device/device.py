@@ -106,6 +106,10 @@ class Device(ABC):
     def finish(self) -> None:
         """Wait for all that was enqueued."""
 
+    def cuda_address(self, raw: Raw) -> int | None:
+        """Where memory begins, for others that use CUDA."""
+        return None
+
     def lacks(self) -> dict[str, str]:
         """What it cannot compute, for its `Target`."""
         return {"f64": f"{self.name} has no f64 ({self.f64}); use f32 arrays on this device"} if self.f64 else {}

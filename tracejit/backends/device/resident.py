@@ -66,6 +66,12 @@ class DeviceArray(Resident):
         made, shape = copied_part(self.buffer, self.dtype, self.shape, index)
         return DeviceArray(made, self.dtype, shape, self.place, self.pending)
 
+    def cuda_address(self) -> int | None:
+        address = self.buffer.device.cuda_address(self.buffer.memory.raw)
+        if address is not None:
+            self.wait()
+        return address
+
     def wait(self) -> None:
         self.buffer.device.synchronize()
         self.look()
