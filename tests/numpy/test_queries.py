@@ -66,3 +66,20 @@ def test_second_names_are_the_same_functions(name: str, other: str):
     assert np.asarray(tnp.pow(x, 2)).tolist() == (x**2).tolist()
     assert tnp.bitwise_not(np.int8(3)) == -4
     assert tnp.atan2(1.0, 1.0) == np.arctan2(1.0, 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
+def test_limits_of_floats_are_floats_of_pythons(dtype):
+    found, want = tj.numpy.finfo(dtype), np.finfo(dtype)
+    for name in ("eps", "max", "min", "smallest_normal", "tiny", "resolution", "epsneg"):
+        assert type(getattr(found, name)) is float
+        assert getattr(found, name) == getattr(want, name)
+    assert (found.bits, found.dtype, repr(found)) == (want.bits, want.dtype, repr(want))
+    with pytest.raises(ValueError, match="not inexact"):
+        tj.numpy.finfo(int)
+
+
+@pytest.mark.parametrize("k", [2**62, -(2**62), 5])
+def test_diagonals_that_no_matrix_has(k):
+    for f in (np.eye, np.tri):
+        np.testing.assert_array_equal(tj.jit(lambda x, f=f: f(3, k=k) + x)(0.0), f(3, k=k))

@@ -33,7 +33,6 @@ from numpy import (
     e as e,
     errstate as errstate,
     euler_gamma as euler_gamma,
-    finfo as finfo,
     flexible as flexible,
     float16 as float16,
     float32 as float32,

@@ -14,7 +14,34 @@ from tracejit.api.devices import device_put, devices
 from tracejit.support.errors import WriteError
 from tracejit.support.source import user_location
 
-__all__ = ["__array_namespace_info__", "from_dlpack"]
+__all__ = ["__array_namespace_info__", "finfo", "from_dlpack"]
+
+
+class finfo:  # named as NumPy's
+    """The limits of a float dtype, or of the parts of a complex one: what `np.finfo` has, as floats of Python's, which
+    is what the standard asks for.
+
+    Raises: ValueError for other dtypes.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.numpy.finfo(np.float32).eps, tj.numpy.finfo("c16").bits
+    (1.1920928955078125e-07, 64)
+    """
+
+    __slots__ = ("_numpys",)
+
+    def __init__(self, dtype: Any) -> None:
+        self._numpys = np.finfo(dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._numpys, name)
+        return float(found) if isinstance(found, np.floating) and found.itemsize <= 8 else found
+
+    def __dir__(self) -> list[str]:
+        return dir(self._numpys)
+
+    def __repr__(self) -> str:
+        return repr(self._numpys)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:

@@ -35,7 +35,8 @@ def _below(rows: Extent, columns: Extent, k: int) -> Result:
 
 
 def _diagonal_number(k: ArrayLike) -> int:
-    return static_int(k, "the number of a diagonal")
+    far = 2**62  # no matrix has so many rows
+    return max(-far, min(static_int(k, "the number of a diagonal"), far))
 
 
 def tri(N: ArrayLike, M: ArrayLike = None, k: ArrayLike = 0, dtype: DTypeLike = float, *, like: Any = None) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import SupportsIndex, cast
 
-from tracejit.support.errors import ShapeError, TracejitError, TracerError
+from tracejit.support.errors import AxisOutOfBounds, TracejitError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.typing import AxisLike
 
@@ -13,7 +13,7 @@ __all__ = ["axis_index"]
 
 
 def axis_index(axis: AxisLike, rank: int, what: str = "an array") -> int:
-    """One axis as a non-negative integer.  Raises ShapeError if there is no such axis."""
+    """One axis as a non-negative integer.  Raises AxisOutOfBounds if there is no such axis."""
     try:
         k = operator.index(cast("SupportsIndex", axis))
     except TypeError as error:
@@ -21,5 +21,5 @@ def axis_index(axis: AxisLike, rank: int, what: str = "an array") -> int:
             raise
         raise TracerError(f"an axis is an integer, not {axis!r}", location=user_location()) from error
     if not -rank <= k < rank:
-        raise ShapeError(f"axis {k} is out of bounds for {what} of rank {rank}", location=user_location())
+        raise AxisOutOfBounds(k, rank, what, location=user_location())
     return k % rank

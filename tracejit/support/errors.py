@@ -11,11 +11,13 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+from numpy.exceptions import AxisError
 
 from tracejit.support.source import Location
 
 __all__ = [
-    "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError", "FailedCheck",
+    "AxisOutOfBounds", "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError",
+    "FailedCheck",
     "ForbiddenValue",
     "InternalError", "LaunchError",
     "LeakedTracerError", "LinearAlgebraError", "MissingRuleError", "OptionError", "OutOfMemory", "Restart",
@@ -74,6 +76,17 @@ class UserError(TracejitError):
 
 class ShapeError(UserError, ValueError):
     """Shapes, ranks or axes do not fit."""
+
+
+class AxisOutOfBounds(ShapeError, AxisError):
+    """There is no such axis: NumPy's AxisError, which is an IndexError too."""
+
+    def __init__(self, axis: int, rank: int, what: str, *, location: Location | None = None) -> None:
+        ShapeError.__init__(self, f"axis {axis} is out of bounds for {what} of rank {rank}", location=location)
+        self.axis, self.ndim = axis, rank
+
+    def __str__(self) -> str:
+        return ShapeError.__str__(self)
 
 
 class DtypeError(UserError, TypeError):
