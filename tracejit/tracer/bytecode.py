@@ -64,12 +64,14 @@ def _variables(code: CodeType) -> tuple[str, ...]:
 @cache
 def decides(code: CodeType) -> bool:
     """Whether code, or code within it, has jumps (loops, branches, conditional expressions) or asks `x is y`, `x in y`,
-    `not x`.
+    `not x`, or for the least or greatest by a key.
 
     >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
     (False, True)
     """
     asks = "FOR_ITER", "IS_OP", "CONTAINS_OP", "UNARY_NOT"
+    if not {"min", "max"}.isdisjoint(code.co_names) and any("key" in x for x in code.co_consts if type(x) is tuple):
+        return True
     return any("JUMP" in name or name in asks for name, _, _ in instructions(code)) or any(
         decides(x) for x in code.co_consts if isinstance(x, CodeType)
     )

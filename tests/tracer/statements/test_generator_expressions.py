@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.generators.harness import loaded
 
 
 def some_above(x, c):
@@ -116,3 +117,59 @@ def test_derivatives():
 
 def total_of_squares(x):
     return sum(v * v for v in x)
+
+
+EXTREMES = [
+    "max(range(len(x)), key=lambda i: x[i]), min(range(len(x)), key=lambda i: (x[i] - 1) ** 2)",
+    "max(x, key=abs), min(x, key=lambda v: (v - 2) ** 2), max(x, default=3.0)",
+    "max(v for v in x if v > 0.5)",
+    "min((v * v for v in x if v > 100), default=np.float64(-1))",
+    "min((i for i in range(len(x)) if x[i] > 0), key=lambda i: x[i], default=-1)",
+    "(*max(enumerate(x), key=lambda t: t[1]), *min(zip(x, x[::-1]), key=lambda t: t[0] - t[1]))",
+    "max(x, key=lambda v: v > 1), min(x, key=None)",
+    "max([Weighted(1.0), Weighted(3.0), Weighted(2.0)], key=lambda p: p.weight).weight + x.sum()",
+    "len(max('hello', 'abc', key=len)), max({'a': 3, 'b': 1}, key={'a': 3, 'b': 1}.get) == 'a', x",
+    "max((x[i] - x[j] for i in range(len(x)) for j in range(i) if x[j] > 0), default=np.float64(0))",
+    "(max((y := x * 2), key=abs), y)",
+]
+WEIGHTED = """
+class Weighted:
+    def __init__(self, weight):
+        self.weight = weight
+"""
+
+
+@pytest.mark.parametrize("text", EXTREMES)
+def test_extremes_by_a_key_with_conditions_and_defaults(text):
+    f = loaded(f"{WEIGHTED}\ndef f(x):\n    return {text}")["f"]
+    jitted = tj.jit(f)
+    for n in (0, 1, 3, 20):
+        for x in (np.arange(float(n)) - 1, np.arange(float(n))[::-1] + 0.5, np.zeros(n), np.full(n, np.nan)):
+            try:
+                want = f(x)
+            except ValueError:
+                with pytest.raises(ValueError, match=r"empty|no identity"):
+                    jitted(x)
+                continue
+            for a, b in zip(*(r if isinstance(r, tuple) else (r,) for r in (jitted(x), want)), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_extremes_are_loops_of_the_program():
+    def greatest(x):
+        return max(range(len(x)), key=lambda i: x[i])
+
+    f = tj.jit(greatest)
+    x = np.cos(np.arange(5000.0) * 1.7)
+    assert f(x) == np.argmax(x)
+    assert len(f.lower(x).text("jaxpr").splitlines()) < 60
+
+
+def test_derivatives_of_extremes():
+    x = np.array([0.5, -2.0, 1.0, 1.5])
+
+    def f(x):
+        return max((v * v for v in x if v > 0), default=0.0) + 2 * min(x, key=lambda v: v)
+
+    got = tj.jit(tj.grad(f))(x)
+    np.testing.assert_allclose(got, [0, 2, 0, 3])
