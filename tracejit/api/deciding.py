@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from tracejit.ir.extents import Dim, has_count
 from tracejit.tracer.absence import absence_of, unmarked, used
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.ownership import is_users_type
+from tracejit.tracer.places import held_by_class
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.tracer import Tracer
@@ -27,8 +30,12 @@ def is_open(x: Any) -> bool:
 
 
 def condition(x: Any) -> Any:
-    """A value as a condition: one that may be None does not hold then; a computed extent is a number."""
+    """A value as a condition: one that may be None does not hold then; a computed extent is a number, an object of the
+    user's what its `__bool__` says.
+    """
     x = operand(x)
+    if is_users_type(type(x)) and type(said := held_by_class(type(x), "__bool__")) is FunctionType:
+        x = said(x)
     absence = absence_of(x)
     if isinstance(x, tuple) and x and absence is not None and absence.none:
         return negation(absence.flag)

@@ -202,10 +202,11 @@ def _of_function(function: FunctionType) -> Iterator[tuple[_Holder, dict[Any, An
             *(function.__defaults__ or ()),
             *(function.__kwdefaults__ or {}).values(),
         ]
-        yield (
-            _through,
-            tuple([x for x in values if type(x) is FunctionType or isinstance(x, _CALLS) or is_users_type(type(x))]),
-        )
+        yield _through, tuple([x for x in values if type(x) in (FunctionType, tuple) or _is_users(x)])
+
+
+def _is_users(x: Any) -> bool:
+    return isinstance(x, _CALLS) or is_users_type(type(x))
 
 
 def _has_attributes(kind: type) -> bool:

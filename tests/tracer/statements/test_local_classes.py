@@ -111,3 +111,25 @@ def test_as_python(f):
     for n in (1, 3, 4, 12):
         for x in (np.arange(float(n)), np.zeros(n), np.arange(float(n)) + 2):
             np.testing.assert_array_equal(jitted(x), f(x))
+
+
+def with_a_truth(x):
+    class Above:
+        def __init__(self, v):
+            self.v = v
+
+        def __bool__(self):
+            return bool(self.v > 1)
+
+    a, b, count = Above(x[0]), Above(x[-1]), 0
+    for v in x:
+        if Above(v):
+            count += 1
+    return 1.0 if a else 2.0, not b, count, 3.0 if a and b else 4.0
+
+
+def test_the_truth_of_an_object_that_data_say():
+    jitted = tj.jit(with_a_truth)
+    for n in (1, 3, 12):
+        for x in (np.arange(float(n)), np.arange(float(n)) + 2):
+            assert jitted(x) == with_a_truth(x)
