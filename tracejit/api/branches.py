@@ -170,6 +170,14 @@ def _filled(
         return {}
     found: dict[str, Callable[[], Any]] = {}
     for block in blocks:
-        likes = probed(variables, wanted, (), lambda block=block: block())
+        likes = probed(variables, wanted, (), lambda block=block: _tried(block))
         found.update({n: like.zeros for n, like in likes.items() if n not in found})
     return found
+
+
+def _tried(block: Callable[[], Any]) -> None:
+    """Run a block that may raise: then it binds no more names."""
+    try:
+        run_block(block)
+    except Raises:
+        return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,14 +9,15 @@ from tracejit.api.bodies import Again
 from tracejit.api.handing_on import run_by_python
 from tracejit.ir.extents import Dim, DimDependent, Index, Shape
 from tracejit.support.errors import IndexOutOfBounds, NegativePower, NumberOutOfBounds, TracejitError, TracerError
-from tracejit.support.source import frames_of, is_internal, located, raised_at, user_location
-from tracejit.tracer.bytecode import catches_at, raises
+from tracejit.support.source import frames_of, located, raised_at, user_location
+from tracejit.tracer.bytecode import raises
+from tracejit.tracer.catching import may_be_caught
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording, recording_of
 
-__all__ = ["Raises", "may_be_caught", "raise_where", "run_block"]
+__all__ = ["Raises", "raise_where", "run_block"]
 
 
 class Raises(Again):
@@ -85,23 +85,3 @@ def raise_where(condition: Any, raising: Raises) -> None:
                 location=user_location(),
             ) from error
         OPERATORS.check_none(condition, Raised(error))
-
-
-def may_be_caught() -> bool:
-    """Whether an `except` of the function that is traced, or of one that it calls, is around.
-
-    One around a transformation that runs without being compiled catches what is raised when that has run.
-    """
-    found = within = False
-    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None:
-        code = frame.f_code
-        if is_internal(code.co_filename):
-            if code.co_name == "trace_call":
-                return found
-            if code.co_qualname == "prepared.<locals>.run":
-                within = found
-        elif catches_at(code, frame.f_lasti):
-            found = True
-        frame = frame.f_back
-    return within

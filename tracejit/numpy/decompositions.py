@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.raising import may_be_caught
 from tracejit.ir.extents import Dim, Extent, prod, same_extent
 from tracejit.numpy import linear, reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import is_zero, reject, unsupported
@@ -30,6 +29,7 @@ from tracejit.support.dtypes import complex_dtype, real_dtype, short_name
 from tracejit.support.errors import DtypeError, LinearAlgebraError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.catching import may_be_caught
 from tracejit.tracer.failures import Reason
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS

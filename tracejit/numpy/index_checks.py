@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracejit.api.raising import may_be_caught
 from tracejit.ir.extents import Extent, prod, surely_at_most
 from tracejit.ir.ranges import within
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.primitives.reduction import reduce_max
-from tracejit.support.errors import IndexOutOfBounds
+from tracejit.support.errors import IndexOutOfBounds, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.catching import OF_INDICES, may_be_caught
 from tracejit.tracer.failures import INDEX_BITS, failures_here, note_failure
 from tracejit.tracer.interpreter import current_interpreter, surely_runs
 from tracejit.tracer.operators import OPERATORS
@@ -62,7 +62,16 @@ def _check(k: Tracer, place: ArrayLike, n: Extent) -> None:
 
 
 def check_index(index: ArrayLike, outside: ArrayLike, n: Extent) -> None:
-    """The program fails if an index is outside of an axis of extent n."""
+    """The program fails if an index is outside of an axis of extent n.
+
+    Raises: TracerError within a `try` that catches an IndexError.
+    """
+    if may_be_caught(OF_INDICES):
+        raise TracerError(
+            "whether an index is out of range is known to the program alone, and a `try` around it would catch the "
+            "IndexError: an exception leaves the compiled function; test the index by `if`",
+            location=user_location(),
+        )
     site = failures_here().site(n) + 1
     mark = u.bitwise_or(u.bitwise_and(index, (1 << INDEX_BITS) - 1), site << INDEX_BITS)
     note_failure(u.where(outside, mark, np.int64(0)))
@@ -71,9 +80,10 @@ def check_index(index: ArrayLike, outside: ArrayLike, n: Extent) -> None:
 def known_to_be_outside(index: int, n: Extent) -> None:
     """An index that is known to be outside of an axis of extent n: an error, or one of the program if it comes there.
 
-    Raises: IndexOutOfBounds where the code surely runs, or the axis has no element to take meanwhile.
+    Raises: IndexOutOfBounds where the code surely runs, a `try` may catch it, or the axis has no element to take
+    meanwhile.
     """
-    if surely_runs() or is_zero(n):
+    if surely_runs() or is_zero(n) or may_be_caught():
         raise IndexOutOfBounds(f"index {index} is out of bounds for an axis of extent {n}", location=user_location())
     site = failures_here().site(n) + 1
     note_failure(np.int64(int(index) & ((1 << INDEX_BITS) - 1) | site << INDEX_BITS))

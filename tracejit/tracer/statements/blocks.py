@@ -199,6 +199,19 @@ class _Calls(ast.NodeTransformer):
         return at(value, ast.Lambda(arguments_named(()), value))
 
     # -- statements ----------------------------------------------------------------------------------------------------
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        """`c and f()` as a statement, whose value nobody takes, is an `if`."""
+        match node.value:
+            case ast.BoolOp(op=op, values=[*first, last]):
+                test = first[0] if len(first) == 1 else at(node, ast.BoolOp(op, first))
+                test = test if isinstance(op, ast.And) else at(node, ast.UnaryOp(ast.Not(), test))
+                return self.visit(at(node, ast.If(test, [at(node, ast.Expr(last))], [])))
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                sides = [[at(node, ast.Expr(x))] for x in (body, orelse)]
+                return self.visit(at(node, ast.If(test, *sides)))
+            case _:
+                return self.generic_visit(node)
+
     def visit_If(self, node: Any) -> Any:
         assert self.function is not None
         after, is_end = self.after, getattr(node, "is_end", False)

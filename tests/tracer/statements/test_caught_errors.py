@@ -1,0 +1,179 @@
+"""Errors that the user's `except` catches: of indices that are known to be out of range, and not; within branches and
+loops and around them.  What cannot be told is refused.  Also expressions as statements.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import TracerError
+
+
+def values_that_nobody_takes(x):
+    l = [0.0]
+
+    def push(v):
+        l[0] += v
+        return v
+
+    def none(v):
+        l[0] -= v
+
+    x[0] > 0 and push(1.0)
+    x[0] > 0 or none(2.0)
+    push(3.0) if x[-1] > 1 else none(4.0)
+    x[0] > 0 and x[-1] > 0 and none(5.0)
+    for v in x:
+        v > 1 and push(v)
+    return l[0]
+
+
+def ended_by_an_index(x):
+    s = 0.0
+    for i in range(20):
+        try:
+            s += x[i]
+        except IndexError:
+            break
+    return s
+
+
+def one_that_data_say(x):
+    try:
+        i = int(x[0])
+        return x[i]
+    except IndexError:
+        return -1.0
+
+
+def never_out(x):
+    s = 0.0
+    try:
+        for i in range(len(x)):
+            s += x[i]
+    except IndexError:
+        s = -1.0
+    return s
+
+
+def while_true(x):
+    i = 0
+    s = 0.0
+    while True:
+        try:
+            v = x[i]
+        except IndexError:
+            break
+        s += v
+        i += 1
+    return s
+
+
+def returned_in_a_branch(x):
+    try:
+        if x[0] > 0:
+            return x[5]
+    except (IndexError, KeyError):
+        return -5.0
+    return 0.0
+
+
+def raised_in_a_branch(x):
+    def bad(v):
+        raise ValueError("no")
+
+    try:
+        if x[0] > 0:
+            return bad(x)
+    except ValueError:
+        return -5.0
+    return 0.0
+
+
+def bound_in_a_branch(x):
+    try:
+        if x[0] > 0:
+            return x[5]
+        s = 1.0
+    except IndexError:
+        s = -5.0
+    return s
+
+
+def within_a_loop(x):
+    s = 0.0
+    for v in x:
+        try:
+            if v > 0:
+                s += x[5]
+            else:
+                s += 1
+        except IndexError:
+            s -= 7
+    return s
+
+
+def chosen(x):
+    try:
+        r = x[5] if x[0] > 0 else 0.0
+    except IndexError:
+        r = -1.0
+    return r
+
+
+def the_second_operand(x):
+    try:
+        if x[0] > 0 and x[5] > 0:
+            return 1.0
+    except IndexError:
+        return 2.0
+    return 3.0
+
+
+def in_a_while(x):
+    try:
+        i = 0
+        while i < x[0]:
+            i += 1
+            x[5]
+    except IndexError:
+        return 2.0
+    return 3.0
+
+
+REFUSED = {
+    "one_that_data_say", "returned_in_a_branch", "raised_in_a_branch", "bound_in_a_branch", "within_a_loop", "chosen",
+    "the_second_operand", "in_a_while",
+}  # fmt: skip
+PROGRAMS = [
+    values_that_nobody_takes, ended_by_an_index, one_that_data_say, never_out, while_true, returned_in_a_branch,
+    raised_in_a_branch, bound_in_a_branch, within_a_loop, chosen, the_second_operand, in_a_while,
+]  # fmt: skip
+GIVEN = [[1.0, 2.0], [-1.0, 2.0, 3.0], [*range(25)], [5.0], [0.5, 7, 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("x", GIVEN, ids=len)
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_as_python_or_refused(f: Any, x: list[float]):
+    try:
+        found = tj.jit(f)(np.array(x, float))
+    except TracerError as error:
+        assert f.__name__ in REFUSED
+        assert "is known to the program alone, and a `try` around it" in str(error)  # noqa: PT017
+        return
+    assert found == f(np.array(x, float))
+
+
+def test_each_is_refused_somewhere_or_answered():
+    answered = set()
+    for f in PROGRAMS:
+        for x in GIVEN:
+            try:
+                tj.jit(f)(np.array(x, float))
+            except TracerError:
+                continue
+            answered.add((f.__name__, len(x)))
+    assert {(f.__name__, len(x)) for f in PROGRAMS for x in GIVEN if f.__name__ not in REFUSED} <= answered
+    assert all((name, 25) in answered for name in REFUSED - {"one_that_data_say", "raised_in_a_branch"})
