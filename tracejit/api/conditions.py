@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.api.bodies import Body
 from tracejit.api.branches import traced_branch
 from tracejit.api.carries import is_array, root_of
 from tracejit.api.deciding import condition, flag, is_decided, is_open, negation, operand, python_bool, site_of
-from tracejit.support.errors import TracerError
+from tracejit.support.errors import TracejitError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
 from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked
@@ -19,6 +20,7 @@ from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.slots import HeldChanges
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import Variables
 from tracejit.tracer.tracer import Tracer
@@ -282,6 +284,29 @@ def claim(test: Any, message: Callable[[], Any] | None) -> Any:
     test = condition(test)
     if not is_open(test):
         return test
-    said = () if message is None else (message(),)
-    OPERATORS.check_none(np.logical_not(flag(test)), Raised(AssertionError(*said)))
+    failed = AssertionError() if message is None else _failed(message)
+    OPERATORS.check_none(np.logical_not(flag(test)), Raised(failed))
     return True
+
+
+def _failed(message: Callable[[], Any]) -> Exception:
+    """What an assertion that fails raises.  Its message is computed apart, as it is said only then, and what that
+    changes is undone.
+
+    Raises: TracerError where that cannot be.
+    """
+    found: list[Any] = []
+
+    def said() -> Any:
+        found.append(message())
+        return ()
+
+    try:
+        Body(said, (), once=True)
+    except HeldChanges as error:
+        error.undo()
+    except TracejitError:
+        raise
+    except Exception as error:  # which comes in place of the assertion's
+        return error
+    return AssertionError(*found[-1:])

@@ -10,6 +10,7 @@ import pytest
 
 import tracejit as tj
 from tests.generators.harness import loaded
+from tests.tracer.statements import asserting
 from tracejit.support.errors import TracejitError
 
 MADE = """
@@ -121,3 +122,11 @@ def test_in_loops_and_lists():
     for n in (1, 3, 12):
         for x in (np.arange(float(n)), np.arange(float(n)) - 2, np.ones(n)):
             assert jitted(x) == f(x)
+
+
+@pytest.mark.parametrize("f", [asserting.counting_what_is_said, asserting.with_a_message_that_fails])
+def test_messages_of_assertions_are_made_where_these_fail(f: Any):
+    for n in (3, 12):
+        np.testing.assert_array_equal(tj.jit(f)(np.arange(n) + 1.0), f(np.arange(n) + 1.0))
+        with pytest.raises((AssertionError, KeyError), match=r"too small|'b'"):
+            tj.jit(f)(np.arange(n) - 20.0)

@@ -205,10 +205,9 @@ class _Calls(ast.NodeTransformer):
             case ast.BoolOp(op=op, values=[*first, last]):
                 test = first[0] if len(first) == 1 else at(node, ast.BoolOp(op, first))
                 test = test if isinstance(op, ast.And) else at(node, ast.UnaryOp(ast.Not(), test))
-                return self.visit(at(node, ast.If(test, [at(node, ast.Expr(last))], [])))
+                return self.visit(at(node, ast.If(test, [ast.Expr(last)], [])))
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                sides = [[at(node, ast.Expr(x))] for x in (body, orelse)]
-                return self.visit(at(node, ast.If(test, *sides)))
+                return self.visit(at(node, ast.If(test, [ast.Expr(body)], [ast.Expr(orelse)])))
             case _:
                 return self.generic_visit(node)
 
