@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,14 @@ from tracejit.api.bodies import Body
 from tracejit.api.branches import traced_branch
 from tracejit.api.carries import is_array, root_of
 from tracejit.api.deciding import condition, flag, is_decided, is_open, negation, operand, python_bool, site_of
-from tracejit.support.errors import TracejitError, TracerError
+from tracejit.support.errors import IndexOutOfBounds, TracejitError, TracerError, refusals
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
 from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
+from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.slots import HeldChanges
 from tracejit.tracer.statements.decisions import Site
@@ -291,22 +292,44 @@ def claim(test: Any, message: Callable[[], Any] | None) -> Any:
 
 def _failed(message: Callable[[], Any]) -> Exception:
     """What an assertion that fails raises.  Its message is computed apart, as it is said only then, and what that
-    changes is undone.
+    changes is undone; where it needs values that only the program knows, it says so.
 
-    Raises: TracerError where that cannot be.
+    Raises: TracerError where that cannot be undone.
     """
-    found: list[Any] = []
+    found: list[Exception] = []
 
     def said() -> Any:
-        found.append(message())
+        refused = [(i, i.refused) for i in _interpreters()]
+        with refusals() as met:
+            try:
+                made: Exception = AssertionError(message())
+            except IndexOutOfBounds as error:
+                made = error
+            except TracejitError:
+                made = AssertionError(_UNKNOWN)
+            except Exception as error:  # which comes in place of the assertion's
+                made = AssertionError(_UNKNOWN) if "Tracer" in str(error) else error
+            met.clear()
+        for interpreter, before in refused:
+            interpreter.refused = before
+        found.append(made)
         return ()
 
     try:
         Body(said, (), once=True)
     except HeldChanges as error:
+        if not error.slots:
+            raise
         error.undo()
-    except TracejitError:
-        raise
-    except Exception as error:  # which comes in place of the assertion's
-        return error
-    return AssertionError(*found[-1:])
+    return found[-1]
+
+
+def _interpreters() -> Iterator[Interpreter]:
+    """Those that are at work, the innermost first."""
+    interpreter: Interpreter | None = current_interpreter()
+    while interpreter is not None:
+        yield interpreter
+        interpreter = interpreter.parent
+
+
+_UNKNOWN = "(what is said of this depends on the data)"
