@@ -10,6 +10,8 @@ import numpy as np
 from tracejit.ir.ranges import ANYTHING, Range, within
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import reject, same_shape
+from tracejit.numpy.counts import may_count
+from tracejit.numpy.creation import zeros
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import (
     as_array,
@@ -31,6 +33,7 @@ from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.calls import handed_out
 from tracejit.tracer.failures import NO_CHOICE
 from tracejit.tracer.layout import AS_IS, LAYOUTS
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS, METHODS, SPREADING
 from tracejit.tracer.tracer import Tracer
 
@@ -173,7 +176,8 @@ def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args:
     """For each element the function (or constant) of the last condition that holds;
     one more function is the default, else 0.
 
-    Functions are evaluated everywhere; derivatives are those of where they are taken.
+    Functions get the elements for which their condition holds, also where there is none; outside of a trace and under
+    vmap they get all elements, so they must take each by itself.  Derivatives are those of where they are taken.
     """
     x = array_of(x)
     have = aval(x)
@@ -188,29 +192,36 @@ def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args:
             f"np.piecewise: {len(conditions)} conditions take as many functions, or one more; there are {len(funclist)}"
         )
 
-    def value(f: Any, test: ArrayLike) -> Result:
+    def value(f: Any, test: ArrayLike, mask: ArrayLike) -> Result:
         if callable(f):  # elsewhere x is a constant for derivatives, which may be infinite there
             given = choose_between(test, x, stop_gradient(x)) if have.dtype.kind in "fc" else x
+            if isinstance(mask, Tracer) and isinstance(given, Tracer) and have.shape and may_count():
+                made = zeros(have.shape, have.dtype)
+                OPERATORS.setitem(made, mask, f(OPERATORS.getitem(given, mask), *args, **kw))
+                return made
             f = f(given, *args, **kw)
         return spread(to_dtype(as_array(f), have.dtype), have.shape)
 
     tests: list[Result] = []
+    masks: list[Result] = []
     for condition in conditions:
         test = as_array(condition)
         test = np.bool_(test) if weak_kind(test) is not None else test
         leading = aval(test).shape  # an index into the first axes, as a mask is
         if not same_shape(leading, have.shape[: len(leading)]) and leading != have.shape[: len(leading)]:
             raise IndexOutOfBounds(f"np.piecewise: a condition of shape {leading} for {have}", location=user_location())
+        masks.append(test)
         test = reshape(test, (*leading, *(1,) * (have.ndim - len(leading)))) if leading else test
         tests.append(spread(test, have.shape))
-    out = value(0, None)
+    out = value(0, None, None)
     if len(funclist) > len(conditions):
         some = spread(np.bool_(False), have.shape)
         for test in tests:
             some = u.logical_or(some, test)
-        out = value(funclist[-1], u.logical_not(some))
-    for test, f in zip(tests, funclist, strict=False):
-        out = choose_between(test, value(f, test), out)
+        none = u.logical_not(some)
+        out = value(funclist[-1], none, none)
+    for test, mask, f in zip(tests, masks, funclist, strict=False):
+        out = choose_between(test, value(f, test, mask), out)
     return as_rank_0_array(out)
 
 
