@@ -133,3 +133,53 @@ def test_the_truth_of_an_object_that_data_say():
     for n in (1, 3, 12):
         for x in (np.arange(float(n)), np.arange(float(n)) + 2):
             assert jitted(x) == with_a_truth(x)
+
+
+def with_parameters_of_the_same_names(x):
+    d = np.zeros(len(x))
+
+    class Queue:
+        def __init__(self):
+            self.k = 0
+
+        def push(self, a, v):
+            if x[a] > 0 or d[a] > 1:
+                return False
+            d[a] = v
+            self.k += 1
+            return True
+
+        def pop(self):
+            if self.k > len(x):
+                return None
+            self.k += 1
+            return self.k - 1, 5
+
+    def least(a, w):
+        b = a if a < w else w
+        return b
+
+    q = Queue()
+    q.push(0, 2.0)
+    total = 0.0
+    while True:
+        c = q.pop()
+        if c is None:
+            break
+        a, b = c
+        total += least(a, b)
+    for v in x:
+        a = v if v > 1 else None
+        if a is None:
+            continue
+        w = a
+        total += least(w, 2.0)
+    return q.k, total, d
+
+
+def test_names_of_methods_are_their_own():
+    jitted = tj.jit(with_parameters_of_the_same_names)
+    for n in (1, 3, 12):
+        for x in (np.arange(float(n)), np.zeros(n), np.arange(float(n)) - 1):
+            for found, want in zip(jitted(x), with_parameters_of_the_same_names(x), strict=True):
+                np.testing.assert_array_equal(found, want)

@@ -36,10 +36,31 @@ def has(nodes: Nodes, *kinds: type[ast.AST]) -> bool:
 
 
 def holds(nodes: Nodes) -> set[str]:
-    """The names that functions and classes among nodes mention: they may read or bind them at any time."""
-    return {
-        n.id for scope in own(nodes) if isinstance(scope, _SCOPES) for n in ast.walk(scope) if isinstance(n, ast.Name)
+    """The names that functions and classes among nodes have of those around them: they may read or bind them at any
+    time.
+    """
+    return {text for scope in own(nodes) if isinstance(scope, _SCOPES) for text in _free(scope)}
+
+
+def _free(scope: Any) -> set[str]:
+    """The names that a function or class has not of its own, and perhaps some more."""
+    parts = [part for part in ast.iter_child_nodes(scope) if not isinstance(part, ast.arguments)]
+    inside = list(own(parts))
+    found = {n.id for n in inside if isinstance(n, ast.Name)} | {
+        t for n in inside if isinstance(n, _SCOPES) for t in _free(n)
     }
+    if isinstance(scope, ast.ClassDef):  # its methods do not see its names
+        return found
+    given = scope.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    declared = {text for n in inside if isinstance(n, (ast.Global, ast.Nonlocal)) for text in n.names}
+    targets = {id(t) for n in inside if isinstance(n, ast.comprehension) for t in ast.walk(n.target)}
+    bound_here = {
+        n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and id(n) not in targets
+    }
+    of_its_own = ({a.arg for a in arguments if a is not None} | bound_here) - declared
+    around = [*given.defaults, *[d for d in given.kw_defaults if d is not None], *getattr(scope, "decorator_list", ())]
+    return (found - of_its_own) | {n.id for d in around for n in ast.walk(d) if isinstance(n, ast.Name)}
 
 
 class _Names:
@@ -61,7 +82,7 @@ def _names_of(node: Any) -> _Names:
         return known
     found = node.found_names = _Names()
     if isinstance(node, _SCOPES):
-        found.read |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        found.read |= _free(node)
     else:
         for child in ast.iter_child_nodes(node):
             inner = _names_of(child)
