@@ -23,6 +23,7 @@ from types import (
     MemberDescriptorType,
     MethodType,
     MethodWrapperType,
+    ModuleType,
 )
 from typing import Any
 
@@ -163,6 +164,7 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
     elif isinstance(item, type):
         if is_users_type(item):
             yield _changed_class, _of_class(item)
+            yield _through, (*item.__mro__[1:], kind)  # what it inherits
     elif kind in _STATES:
         yield _changed_state, _STATES[kind](item)
     elif (module_of(kind), kind.__name__) == ("random", "Random"):
@@ -188,7 +190,9 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
             yield (_changed_mapping, _mapping(item)) if is_keyed(kind) else (_changed_sequence, contents(item))
         if _has_attributes(kind):
             yield _changed_attributes, _attributes(item)
-            yield _through, (kind,)
+            yield _through, (kind, *(item.args if isinstance(item, BaseException) else ()))
+        elif family(kind) is None:
+            yield _through, _wrapped(item)
 
 
 def _of_function(function: FunctionType) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, ...]]]:
@@ -202,6 +206,7 @@ def _of_function(function: FunctionType) -> Iterator[tuple[_Holder, dict[Any, An
             *(function.__defaults__ or ()),
             *(function.__kwdefaults__ or {}).values(),
         ]
+        values += [x for table in values if type(table) is dict for x in table.values()]  # of functions.singledispatch
         yield _through, tuple([x for x in values if type(x) in (FunctionType, tuple) or _is_users(x)])
 
 
@@ -214,6 +219,38 @@ def _has_attributes(kind: type) -> bool:
     those of the user's, of exceptions, and of Python's queues and events.
     """
     return is_users_type(kind) or issubclass(kind, BaseException) or module_of(kind) in ("queue", "threading")
+
+
+_WRAPPERS = frozenset({"_contextvars", "_thread", "builtins", "contextlib", "enum", "functools", "operator", "types"})
+"""Modules whose objects may be around functions: properties, static methods, views of dicts."""
+
+
+def _wrapped(item: Any) -> tuple[Any, ...]:
+    """The functions, and the objects of the user's, that an object of another package may call or hand out."""
+    import gc
+    import weakref
+
+    if isinstance(item, weakref.ref):
+        return (item(),)
+    held: tuple[Any, ...] = ()
+    if module_of(type(item)) in _WRAPPERS and not isinstance(item, ModuleType):
+        held = tuple(gc.get_referents(item))
+    held += tuple(_named(item, ("__wrapped__", "pyfunc")))
+    kinds = (FunctionType, CellType, dict, list, set, tuple)
+    return tuple([x for x in held if type(x) in kinds or isinstance(x, type) or _is_users(x) or _is_wrapper(x)])
+
+
+def _named(item: Any, names: tuple[str, ...]) -> list[Any]:
+    """What an object's own attributes of these names hold."""
+    try:
+        own = object.__getattribute__(item, "__dict__")
+    except AttributeError:
+        return []
+    return [own[name] for name in names if name in own] if type(own) is dict else []
+
+
+def _is_wrapper(x: Any) -> bool:
+    return isinstance(x, (staticmethod, classmethod, property))
 
 
 def _of_class(kind: type) -> dict[str, Any]:
