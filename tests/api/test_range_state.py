@@ -244,7 +244,8 @@ def test_what_python_would_carry_to_the_next_iteration_is_refused(function, with
 
 HANDED_ON = [
     attribute_of_an_exception, new_attribute, previous, previous_or_none, two_back, by_an_inner_loop,
-    memo_of_what_changes, default_that_changes, cached_function, cached_function_of_limited_size, name_without_value,
+    memo_of_what_changes, default_that_changes, cached_function, cached_function_of_limited_size, cached_property,
+    name_without_value,
 ]  # fmt: skip
 
 

@@ -40,7 +40,8 @@ from tracejit.tracer.tracer import Tracer
 
 __all__ = ["PythonState", "reachable"]
 
-MOST_OBJECTS = 65536  # that are looked at; more are taken as they are
+MOST_OBJECTS = 65536  # that are looked at
+_MANY_ITEMS = 256  # of a container from outside, whose items are not looked at: what is stored there is seen
 _FEW_BYTES = 64
 _MOST_SLOTS = 256  # that a statement hands on
 
@@ -65,7 +66,9 @@ class PythonState:
         trace = current_trace()
         self._changes = None if trace is None else trace.changes
         self._outside = None if self._changes is None else self._changes.mark()
+        self._count = 0
         for item in reachable(roots):
+            self._count += 1
             self._held += [(item, holder, items) for holder, items in _holdings(item) if holder is not _through]
 
     def filled(self) -> Iterator[Tracer]:
@@ -92,6 +95,12 @@ class PythonState:
 
     def check(self, what: str, instead: str) -> None:
         """Raises: TracerError if anything has changed; HeldChanges if it is such as a statement can hand on."""
+        if self._count >= MOST_OBJECTS:
+            raise TracerError(
+                f"{what} reaches more than {MOST_OBJECTS:,} objects of Python's, too many to see what it changes "
+                "there; make large tables outside of the function",
+                location=user_location(),
+            )
         changed = next(
             (said for item, holder, before in self._held if (said := holder(item, before)) is not None), None
         )
@@ -104,8 +113,12 @@ class PythonState:
                 f"{what} changes {changed}, which would happen once, while the body is traced, and not in every "
                 f"iteration; {instead}"
             )
-            slots = self._slots()
+            slots = [] if self._has_filled_caches() else self._slots()
             raise HeldChanges(text, slots) if slots else TracerError(text, location=user_location())
+
+    def _has_filled_caches(self) -> bool:
+        """Whether a function that keeps its results has computed some: it would not do that again."""
+        return any(h is _filled_cache and _of_cached(item).keys() != before.keys() for item, h, before in self._held)
 
     def _slots(self) -> list[tuple[Slot, Any]]:
         """All that has changed, and what it was; nothing where that is more than other values at places which objects
@@ -130,6 +143,7 @@ class PythonState:
 def reachable(roots: Iterable[Any]) -> Iterator[Any]:
     """The objects that can be reached from some, each once, arrays too; not numbers."""
     seen: dict[int, Any] = {}
+    trace = current_trace()
     pending = list(roots)
     while pending and len(seen) < MOST_OBJECTS:
         item = pending.pop()
@@ -137,6 +151,13 @@ def reachable(roots: Iterable[Any]) -> Iterator[Any]:
             continue
         seen[id(item)] = item
         yield item
+        if (
+            trace is not None
+            and type(item) in (dict, list, set)
+            and len(item) > _MANY_ITEMS
+            and trace.is_from_outside(item)
+        ):
+            continue
         if not isinstance(item, (Tracer, np.ndarray, np.generic)):
             for _, items in _holdings(item):
                 pending += items.values() if isinstance(items, dict) else items

@@ -1,10 +1,13 @@
 """Functions that a block reaches in some way or other, and what they change: in a branch, in loops, always."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import tracejit as tj
 from tests.generators.harness import loaded
+from tracejit.support.errors import TracerError
 
 REACHED = {
     "inherit": (
@@ -204,4 +207,59 @@ def test_what_they_change_is_changed_where_they_run(way: str):
     made, use = REACHED[way]
     f = loaded(MADE.format(made=made, use=use))["f"]
     for x in (np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0, 0.0])):
+        assert tj.jit(f)(x) == f(x)
+
+
+def test_a_block_that_reaches_too_many_objects_is_refused():
+    def f(x):
+        c = [0.0]
+        table = {str(i): (i, str(i)) for i in range(70000)}
+        if x[0] > 1:
+            c[0] = c[0] + 1.0 + table["5"][0]
+        return c[0]
+
+    with pytest.raises(TracerError, match="reaches more than 65,536 objects of Python's"):
+        tj.jit(f)(np.ones(2))
+
+
+def test_what_a_function_with_a_cache_changes_is_refused():
+    def f(x):
+        c = 0.0
+
+        @functools.lru_cache
+        def counted(w):
+            nonlocal c
+            c = c + 1.0
+            return w
+
+        r = 0.0
+        if x[0] > 1:
+            r = counted(1.0)
+        return r, c
+
+    with pytest.raises(TracerError, match="changes a variable of an enclosing function"):
+        tj.jit(f)(np.ones(2))
+
+
+def test_numbers_that_objects_say():
+    def f(x):
+        class Value:
+            def __init__(self, v):
+                self.v = v
+
+            def __float__(self):
+                return float(self.v)
+
+            def __int__(self):
+                return int(self.v)
+
+            def __bool__(self):
+                if self.v > 1:
+                    return True
+                return False
+
+        a, b = Value(x[0]), Value(x[-1])
+        return float(a), int(b), bool(a), 1.0 if b else 2.0
+
+    for x in (np.array([0.5, 2.5]), np.array([3.0, 1.0])):
         assert tj.jit(f)(x) == f(x)
