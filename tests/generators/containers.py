@@ -14,7 +14,24 @@ __all__ = ["containers"]
 
 HOLDER = """import numpy as np
 
-class S:
+class Base:
+    def kept(self, v):
+        if v < 0:
+            return self.at
+        self.at[1] -= v
+        return self.at
+
+    @property
+    def first(self):
+        self.n += 0.5
+        return self.at
+
+    @staticmethod
+    def turned(p):
+        p[0], p[1] = p[1], p[0]
+        return p
+
+class S(Base):
     def __init__(self, at):
         self.at, self.n = at, 0.0
 
@@ -26,10 +43,7 @@ class S:
         return self
 
     def kept(self, v):
-        if v < 0:
-            return self.at
-        self.at[1] -= v
-        return self.at
+        return super().kept(v)
 """
 LISTS = ("a", "b", "r", "a", "b", "r", "e[0]", "e[1]", "s.at", "d['k']", "t[1]")
 TESTS = ("x[0] > c", "a[0] > b[0]", "x.sum() > {v}", "r[1] < {v}", "s.n > 1", "x[-1] > x[0]")
@@ -71,7 +85,11 @@ class _Writer:
     def given(self) -> str:
         """A list that an expression gives."""
         r = self.random
-        match r.randrange(8):
+        match r.randrange(10):
+            case 8:
+                return "s.first"
+            case 9:
+                return f"s.turned({self.list()})"
             case 0 | 1:
                 return f"h{r.randrange(2)}({self.list()}, {self.list()}, {self.value()})"
             case 2:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tests.generators.harness import loaded
+from tests.generators.containers import containers
+from tests.generators.harness import Tally, loaded, verdict
 from tracejit.support.errors import TracejitError, UnsupportedError
 
 KINDS = {  # how a container of x is made, and its first item
@@ -205,3 +206,14 @@ def test_whether_two_names_have_one_container_is_not_told():
         tj.jit(lambda x: ({"p": 1.0, "q": x} if x[0] > 0 else {"q": x, "p": 2.0})["p"])(x)
     with pytest.raises(TracejitError, match=r"different objects \(range\(0, [23]\) and range\(0, [23]\)\)"):
         tj.jit(lambda x: sum(range(2) if x[0] > 0 else range(3)) * x)(x)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_random_programs(first: int):
+    tally = Tally()
+    for seed in range(first, first + 30):
+        made = containers(seed)
+        found = verdict(made, tally)
+        assert found is None, made.alone(found)
+    assert sum(tally.refusals.values()) < 18
+    assert tally.calls > 60
