@@ -14,6 +14,8 @@ import itertools
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from enum import Enum, EnumMeta
 from functools import cache, cached_property, partial
 from types import (
     BuiltinMethodType,
@@ -45,7 +47,7 @@ _MANY_ITEMS = 256  # of a container from outside, whose items are not looked at:
 _FEW_BYTES = 64
 _MOST_SLOTS = 256  # that a statement hands on
 
-_NUMBERS = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice})
+_NUMBERS = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range})
 _STATES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     kind: lambda x: (x.tell(), x.getvalue()) for kind in (io.StringIO, io.BytesIO)
 }
@@ -183,9 +185,7 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
     if isinstance(item, (tuple, frozenset)):
         yield _through, tuple(item)  # type: ignore[arg-type]
     elif isinstance(item, type):
-        if is_users_type(item):
-            yield _changed_class, _of_class(item)
-            yield _through, (*item.__mro__[1:], kind)  # what it inherits
+        yield from _of_type(item)
     elif kind in _STATES:
         yield _changed_state, _STATES[kind](item)
     elif (module_of(kind), kind.__name__) == ("random", "Random"):
@@ -214,6 +214,14 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
             yield _through, (kind, *(item.args if isinstance(item, BaseException) else ()))
         elif family(kind) is None:
             yield _through, _wrapped(item)
+
+
+def _of_type(kind: type) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, ...]]]:
+    if is_users_type(kind):
+        yield _changed_class, _of_class(kind)
+        yield _through, (*kind.__mro__[1:], type(kind))  # what it inherits
+    elif isinstance(kind, EnumMeta):
+        yield _through, tuple(vars(kind).values())
 
 
 def _of_function(function: FunctionType) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, ...]]]:
@@ -253,6 +261,10 @@ def _wrapped(item: Any) -> tuple[Any, ...]:
 
     if isinstance(item, weakref.ref):
         return (item(),)
+    if isinstance(item, ContextVar):
+        return (item.get(None),)
+    if isinstance(item, Enum):
+        return (type(item), item.value)
     held: tuple[Any, ...] = ()
     if module_of(type(item)) in _WRAPPERS and not isinstance(item, ModuleType):
         held = tuple(gc.get_referents(item))

@@ -10,6 +10,12 @@ from tests.generators.harness import loaded
 from tracejit.support.errors import TracerError
 
 REACHED = {
+    "context variable": ("    g = contextvars.ContextVar('g')\n    g.set(add)", "g.get()(1.0)"),
+    "slice": ("    g = slice(add)", "g.stop(1.0)"),
+    "enumeration": (
+        "    class E(enum.Enum):\n        A = 1\n\n        def p(self):\n            return add(1.0)",
+        "E.A.p()",
+    ),
     "inherit": (
         """
     class B:
@@ -178,7 +184,7 @@ REACHED = {
 
 
 MADE = """
-import contextlib, functools, types, weakref
+import contextlib, contextvars, enum, functools, types, weakref
 
 def f(x):
     c = 0.0
