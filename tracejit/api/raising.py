@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tracejit.api.bodies import Again
 from tracejit.api.handing_on import run_by_python
 from tracejit.ir.extents import Dim, DimDependent, Index, Shape
@@ -84,4 +86,4 @@ def raise_where(condition: Any, raising: Raises) -> None:
                 "in its place",
                 location=user_location(),
             ) from error
-        OPERATORS.check_none(condition, Raised(error))
+        OPERATORS.check_none(condition if condition.dtype == np.bool_ else np.not_equal(condition, 0), Raised(error))

@@ -177,3 +177,28 @@ def test_each_is_refused_somewhere_or_answered():
             answered.add((f.__name__, len(x)))
     assert {(f.__name__, len(x)) for f in PROGRAMS for x in GIVEN if f.__name__ not in REFUSED} <= answered
     assert all((name, 25) in answered for name in REFUSED - {"one_that_data_say", "raised_in_a_branch"})
+
+
+def test_integers_that_decide_whether_something_is_raised():
+    def odd(x, k):
+        if k % 2:
+            raise ValueError("odd")
+        return x.sum()
+
+    def of_none(x, k):
+        o, s = None, 0.0
+        for i in range(len(x)):
+            if k % 2:
+                o = (o if i == 0 else x) + 0
+            if o is not None:
+                s += o.sum()
+        return s
+
+    x = np.ones(12)
+    for f, error in ((odd, ValueError), (of_none, TypeError)):
+        jitted = tj.jit(f)
+        for k in (0, 2, np.array(4)):
+            assert jitted(x, k) == f(x, k)
+        for k in (1, np.int64(3), np.array(5)):
+            with pytest.raises(error):
+                jitted(x, k)
