@@ -20,12 +20,15 @@ from functools import cache, cached_property, partial
 from types import (
     BuiltinMethodType,
     CellType,
+    CodeType,
+    FrameType,
     FunctionType,
     GeneratorType,
     MemberDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
+    TracebackType,
 )
 from typing import Any
 
@@ -254,6 +257,9 @@ _WRAPPERS = frozenset({"_contextvars", "_thread", "builtins", "contextlib", "enu
 """Modules whose objects may be around functions: properties, static methods, views of dicts."""
 
 
+_OPAQUE = (ModuleType, CodeType, FrameType, TracebackType)
+
+
 def _wrapped(item: Any) -> tuple[Any, ...]:
     """The functions, and the objects of the user's, that an object of another package may call or hand out."""
     import gc
@@ -266,7 +272,7 @@ def _wrapped(item: Any) -> tuple[Any, ...]:
     if isinstance(item, Enum):
         return (type(item), item.value)
     held: tuple[Any, ...] = ()
-    if module_of(type(item)) in _WRAPPERS and not isinstance(item, ModuleType):
+    if module_of(type(item)) in _WRAPPERS and not isinstance(item, _OPAQUE):
         held = tuple(gc.get_referents(item))
     held += tuple(_named(item, ("__wrapped__", "pyfunc")))
     kinds = (FunctionType, CellType, dict, list, set, tuple)
