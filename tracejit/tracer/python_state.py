@@ -9,9 +9,11 @@ values differ from one iteration to the next is one too many: `filled` tells wha
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import operator
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -262,9 +264,6 @@ _OPAQUE = (ModuleType, CodeType, FrameType, TracebackType)
 
 def _wrapped(item: Any) -> tuple[Any, ...]:
     """The functions, and the objects of the user's, that an object of another package may call or hand out."""
-    import gc
-    import weakref
-
     if isinstance(item, weakref.ref):
         return (item(),)
     if isinstance(item, ContextVar):
@@ -298,8 +297,6 @@ def _of_class(kind: type) -> dict[str, Any]:
 
 def _of_cached(function: Any) -> dict[Any, Any]:
     """What `functools.cache` has made of a function: that, and the arguments and results that it keeps, by identity."""
-    import gc
-
     parts = gc.get_referents(function)
     parts += [x for kept in parts if type(kept) is dict for x in kept.values()]
     return {id(x): x for x in parts if type(x) is not dict}
@@ -360,8 +357,6 @@ def _attributes(item: Any) -> dict[str, Any]:
 
 def _iterator(item: Any) -> tuple[Any, ...]:
     """Where an iterator of Python's own stands, and what it iterates over if that is an iterator as well."""
-    import gc
-
     place = repr(item) if type(item) is itertools.count else operator.length_hint(item, -1)
     return (place, *gc.get_referents(item))
 
