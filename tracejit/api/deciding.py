@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from tracejit.ir.extents import Dim, has_count
 from tracejit.tracer.absence import absence_of, unmarked, used
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.ownership import is_users_type
-from tracejit.tracer.places import held_by_class
+from tracejit.tracer.places import MISSING, number_said
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.tracer import Tracer
@@ -34,8 +32,8 @@ def condition(x: Any) -> Any:
     user's what its `__bool__` says.
     """
     x = operand(x)
-    if is_users_type(type(x)) and type(said := held_by_class(type(x), "__bool__")) is FunctionType:
-        x = said(x)
+    if (said := number_said(x, "__bool__")) is not MISSING:
+        x = said
     absence = absence_of(x)
     if isinstance(x, tuple) and x and absence is not None and absence.none:
         return negation(absence.flag)

@@ -165,6 +165,10 @@ class _Number(_Called):
 
         return call
 
+    def said(self, instance: Any) -> Any:
+        """What the method gives, of which Python then makes a number: it may depend on data."""
+        return super()._target(instance, None)(instance)
+
 
 class _Data(_Member):
     """Stands in a class for what is no descriptor, and does as that does where it is found in its `__dict__`."""

@@ -10,12 +10,13 @@ from typing import Any
 
 from tracejit.support.nodes import frozen
 from tracejit.tracer.contents import contents
+from tracejit.tracer.ownership import is_users_type
 
 __all__ = [
     "MISSING", "AttributePlace", "CallPlace", "CellPlace", "ClassPlace", "ComputedPlace", "ContentsPlace",
     "FunctionPlace", "ItemPlace", "KindPlace", "NamePlace", "NamesPlace",
     "OwnDictPlace", "Place", "SlotPlace", "StandIn", "default_of",
-    "held_by_class", "is_same",
+    "held_by_class", "is_same", "number_said",
 ]  # fmt: skip
 
 
@@ -40,6 +41,10 @@ class StandIn:
     def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride] -- isinstance() sees what it stands for
         return type(self.original)
 
+    def said(self, instance: Any) -> Any:
+        """What the method it stands for gives of an instance."""
+        return self.original(instance)
+
 
 def held_by_class(kind: type, name: str) -> Any:
     """What a class and those it inherits from hold under a name, `MISSING` if none does."""
@@ -48,6 +53,16 @@ def held_by_class(kind: type, name: str) -> Any:
         if found is not MISSING:
             return found.original if isinstance(found, StandIn) else found
     return MISSING
+
+
+def number_said(x: Any, name: str) -> Any:
+    """What a method as `__float__` of an object of the user's gives, before Python makes a number of it; `MISSING`
+    where the object is not the user's or has no such method in Python.
+    """
+    if not is_users_type(type(x)) or type(held_by_class(type(x), name)) is not FunctionType:
+        return MISSING
+    held = next(vars(base)[name] for base in type(x).__mro__ if name in vars(base))
+    return held.said(x) if isinstance(held, StandIn) else held(x)
 
 
 def default_of(kind: type, name: str) -> Any:

@@ -29,8 +29,7 @@ from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import AS_IS, layout_of_array
 from tracejit.tracer.mixed import as_flag, as_pythons, is_pythons, marked, may_be_mixed, without_mark
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.ownership import is_users_type
-from tracejit.tracer.places import held_by_class
+from tracejit.tracer.places import MISSING, number_said
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tables import LATE, METHODS, TELLS_MIXED, fill_late
 from tracejit.tracer.tracer import Tracer
@@ -284,9 +283,8 @@ def _conversion(kind: Any) -> Callable[..., Any]:
     weak = kind in (bool, int, float, complex)
 
     def convert(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and kind in _SAID_BY and is_users_type(type(args[0])):
-            said = held_by_class(type(args[0]), _SAID_BY[kind])
-            args = (said(args[0]),) if type(said) is FunctionType else args
+        if len(args) == 1 and kind in _SAID_BY and (said := number_said(args[0], _SAID_BY[kind])) is not MISSING:
+            args = (said,)
         counted = len(args) == 1 and isinstance(args[0], Dim) and has_count(args[0])
         if kind is complex and (len(args) > 1 or kwargs) and any(map(_is_traced, (*args, *kwargs.values()))):
             return _of_parts(*args, **kwargs)
