@@ -6,7 +6,7 @@ cost under it: contiguous and broadcast access cost one instruction a vector, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Any
 
@@ -28,7 +28,8 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import can_run_in_step, independent
 from tracejit.ir.passes.privatize import can_privatize
-from tracejit.ir.scalar import BITS, is_float
+from tracejit.ir.passes.sweep import can_sweep_columns, rows_of
+from tracejit.ir.scalar import BITS, OPS, is_float
 from tracejit.ir.schedule import (
     Cut,
     Directive,
@@ -36,6 +37,7 @@ from tracejit.ir.schedule import (
     Privatize,
     Schedule,
     Split,
+    Sweep,
     Unroll,
     Vector,
     WhileUnroll,
@@ -53,6 +55,11 @@ JAM = 8  # a loop of so few iterations around other loops is written out
 MOST_JAMMED = 64  # copies of what is inside of several such loops
 LARGE = 4 << 20  # bytes: a column reduction over more reads rows in order (see Privatize)
 COLUMNS = 2048  # columns of a block then
+SWEPT_ROWS = 8  # rows at a time, of a matrix whose rows and columns are folded in one pass
+FOLLOWED = 16  # of those that are folded and then take a function which costs as much as COSTLY vector adds
+COSTLY = 16.0
+SWEPT = 1 << 17  # elements of it worth a task
+NEAR = 16384  # bytes: as many of a block stay in the nearest cache, with all else
 # floating-point sums longer than twice this (in each lane) are folded in blocks, so that errors grow as in pairwise
 # sums
 FOLD = 128
@@ -64,13 +71,63 @@ def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
     if tile is not None:
         return Schedule((tile,))
     names = name_loops(kernel.body)
+    swept = _swept(kernel, names, vector_bits)
+    if swept is not None:
+        return swept
     apart: list[str] = []
     out = _schedule_nests(kernel.body, names, vector_bits, apart)
     if apart:
         out = _legal(kernel, out)
+    else:
+        out = _rows_in_lanes(kernel.body, out, names, vector_bits)
     if any(isinstance(s, While) for s in walk(kernel.body)):
         out.append(WhileUnroll(4))
     return Schedule(tuple(out))
+
+
+def _swept(kernel: Kernel, names: dict[Value, str], vector_bits: int) -> Schedule | None:
+    """The schedule of a kernel that `compiler/share.py` has made of one over rows and one over columns."""
+    places = [n for n, s in enumerate(kernel.body) if isinstance(s, For)]
+    if len(places) != 2:
+        return None
+    at, end = places
+    top, columns = kernel.body[at], kernel.body[end]
+    assert isinstance(top, For) and isinstance(columns, For)
+    rows = rows_of(top)
+    if rows is None or not can_sweep_columns(rows, columns, kernel.body[at + 1 : end]):
+        return None
+    nests = [n for n in nests_of(kernel.body) if n.loop is top or n.loop is columns]
+    inner: list[Directive] = []
+    for fold in _innermost(nests[0].children):
+        inner += _in_lanes(fold, names[fold.loop.index], vector_bits)
+    width = natural_width(nests[1], vector_bits)
+    length = columns.upper.value if isinstance(columns.upper, Const) and isinstance(columns.upper.value, int) else 0
+    block = SWEPT_ROWS if length * SWEPT_ROWS * 8 <= NEAR else SWEPT_ROWS // 2
+    grain = max(block, SWEPT // max(length, 64) // block * block)
+    return Schedule((*inner, Sweep(names[top.index], names[columns.index], block, grain, width, 4)))
+
+
+def _rows_in_lanes(
+    body: Block, directives: list[Directive], names: dict[Value, str], vector_bits: int
+) -> list[Directive]:
+    """The directives, with those loops over rows in blocks whose rows are folded and then take a costly function: that
+    runs in lanes.
+    """
+    out = list(directives)
+    for s in body:
+        if not isinstance(s, For) or not isinstance(s.upper, Const):
+            continue
+        name = names[s.index]
+        mine = [d for d in out if getattr(d, "loop", "") == name]
+        if any(not isinstance(d, Parallel) for d in mine) or (rows := rows_of(s)) is None:
+            continue
+        if sum(OPS[x.op].cost for x in rows.after if isinstance(x, Op)) < COSTLY or not rows.between:
+            continue
+        grain = mine[0].grain if mine and isinstance(mine[0], Parallel) else FOLLOWED * 64
+        at = out.index(mine[0]) if mine else len(out)
+        width = max(2, vector_bits // max(BITS[v.dtype] for v in rows.between))
+        out[at : at + len(mine)] = [Sweep(name, "none", FOLLOWED, -(-grain // FOLLOWED) * FOLLOWED, width)]
+    return out
 
 
 def _legal(kernel: Kernel, directives: list[Directive]) -> list[Directive]:
@@ -212,11 +269,7 @@ def _schedule_nest(
             else:
                 out += [Split(name, size), Parallel(f"{name}.o", 1), Vector(f"{name}.i", width, factor)]
             return out
-        inner = names[v.loop.index]
-        if _sums(v.loop) and _may_exceed(v, 2 * FOLD * block):
-            out += [Split(inner, FOLD * block), Vector(f"{inner}.i", width, factor)]
-        else:
-            out.append(Vector(inner, width, factor))
+        out += _in_lanes(v, names[v.loop.index], vector_bits)
     taken = {v.loop.index for v in loops}
     for s in loops_inside:
         if s.index not in taken and _sums(s) and _may_exceed(Nest(s), 2 * FOLD) and not (s is top and parallel):
@@ -224,6 +277,24 @@ def _schedule_nest(
     if parallel:
         out.append(Parallel(name, grain))
     return out
+
+
+def _in_lanes(v: Nest, name: str, vector_bits: int) -> list[Directive]:
+    """A loop as lanes; long sums in blocks."""
+    width, factor = lanes_of(v, vector_bits)
+    block = width * factor
+    if _sums(v.loop) and _may_exceed(v, 2 * FOLD * block):
+        return [Split(name, FOLD * block), Vector(f"{name}.i", width, factor)]
+    return [Vector(name, width, factor)]
+
+
+def _innermost(nests: Sequence[Nest]) -> Iterator[Nest]:
+    """The loops that have none inside."""
+    for nest in nests:
+        if nest.children:
+            yield from _innermost(nest.children)
+        else:
+            yield nest
 
 
 def _balanced(grain: int, trips: float) -> int:

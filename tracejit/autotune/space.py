@@ -2,7 +2,8 @@
 
 On a CPU: vector width (1/2, 1, 2 times the natural one), vectors in flight (1, 2, 4, 8), which loop is shared among
 threads and how finely (not at all, 1/4, 1, 4 times the default), how often a varying while loop looks at its mask, and
-which loop becomes lanes. Of a matrix product: the tile (see `products.tiles_near`), and none.
+which loop becomes lanes, how many rows are swept at a time. Of a matrix product: the tile (see `products.tiles_near`),
+and none.
 On a grid: the size of a work-group, the number of partial results, and whether a row is taken by an item or by a group.
 Other kinds of directives propose their own (`Directive.candidates`).
 """
@@ -22,6 +23,7 @@ from tracejit.ir.schedule import (
     Parallel,
     Schedule,
     Split,
+    Sweep,
     Tile,
     Vector,
     WhileUnroll,
@@ -33,12 +35,13 @@ from tracejit.support.nodes import evolve
 
 __all__ = ["SPACE_VERSION", "candidates"]
 
-SPACE_VERSION = 2  # part of every key: raised when the space, or what a directive means, changes
+SPACE_VERSION = 3  # part of every key: raised when the space, or what a directive means, changes
 
 _WIDTHS = (1.0, 0.5, 2.0)
 _FACTORS = (1, 2, 4, 8)
 _GRAINS = (1.0, 0.25, 4.0, None)  # None: not parallel
 _UNROLLS = (4, 1, 2, 8)
+_BLOCKS = (4, 8, 16, 32)  # rows at a time
 _GROUPS = (64, 128, 256, 32, 512, 16, 1024)
 
 
@@ -88,7 +91,18 @@ def _on_processor(kernel: Kernel, target: Target, default: Schedule) -> Iterator
         yield heuristic_schedule(kernel, target.vector_bits)
         if given:
             return
+    yield from _swept(default)
     yield from _of_loops(kernel, target, default)
+
+
+def _swept(default: Schedule) -> Iterator[Schedule]:
+    """The default with rows in other blocks, and other tasks."""
+    swept = [d for d in default.directives if isinstance(d, Sweep)]
+    for d, block, grain in itertools.product(swept, _BLOCKS, _GRAINS):
+        if grain is not None:
+            rows = max(1, int(d.grain * grain) // block) * block
+            changed = evolve(d, block=block, grain=rows)
+            yield Schedule(tuple([changed if x is d else x for x in default.directives]))
 
 
 def _of_loops(kernel: Kernel, target: Target, default: Schedule) -> Iterator[Schedule]:

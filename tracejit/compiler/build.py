@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.compiler.compilation import Compilation
+from tracejit.compiler.compilation import Compilation, ComposedKernel
 from tracejit.compiler.lower import written_out
+from tracejit.compiler.share import may_share, shared
 from tracejit.ir.extents import Count, Dim, Index, same_shape
 from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
@@ -156,14 +157,31 @@ class _Builder:
     def _fused(self, jaxpr: Jaxpr, targets: dict[Var, ProgramBuffer]) -> None:
         fusion, outputs = self.c.compilation.fused(jaxpr)
         self._assign(fusion.groups, outputs, targets)
-        for group in fusion.groups:
+        waiting: ComposedKernel | None = None  # of the group before: the next one may share its pass over a matrix
+        for n, group in enumerate(fusion.groups):
             form = group.equations[0].form
             if isinstance(form, Loop):
                 self._loop(group.equations[0], form)
             elif isinstance(form, LibraryCall):
                 self._library(group.equations[0], form)
             else:
-                self._kernel(group)
+                made = self._composed(group)
+                joint = None if waiting is None else shared(waiting, made, self._name(group))
+                if waiting is not None and joint is None:
+                    self._kernel(waiting)
+                following = fusion.groups[n + 1] if n + 1 < len(fusion.groups) else None
+                if joint is None and following is not None and self._may_share(group, following):
+                    waiting = made
+                    continue
+                self._kernel(joint or made)
+            waiting = None
+
+    def _may_share(self, group: Group, following: Group) -> bool:
+        """Whether a kernel may be made of two groups."""
+        target = self.c.compilation.target
+        return (
+            bool(target.vector_bits) and not target.grid and self.c.compilation.inline and may_share(group, following)
+        )
 
     # -- buffers -------------------------------------------------------------------------------------------------------
     def _assign(self, groups: Sequence[Group], outputs: Sequence[Atom], targets: dict[Var, ProgramBuffer]) -> None:
@@ -206,9 +224,13 @@ class _Builder:
                     b = wanted.get(r) or given.get(v) or self.temporary(v)
                     self.buffers[r] = self.buffers[v] = b
 
-    def _kernel(self, group: Group) -> None:
-        name = f"{'_'.join(dict.fromkeys(e.name for e in group.equations[-3:]))}_{next(self.c.numbers)}"
-        made = self.c.compilation.composed(group, name, lambda v: self.buffers[v].layout)
+    def _name(self, group: Group) -> str:
+        return f"{'_'.join(dict.fromkeys(e.name for e in group.equations[-3:]))}_{next(self.c.numbers)}"
+
+    def _composed(self, group: Group) -> ComposedKernel:
+        return self.c.compilation.composed(group, self._name(group), lambda v: self.buffers[v].layout)
+
+    def _kernel(self, made: ComposedKernel) -> None:
         composed = made.kernel
         # Equal kernels (the iterations of an unrolled loop) are scheduled and written once.
         key = self.c.kernels.key(composed)
@@ -226,7 +248,7 @@ class _Builder:
                 self.c.kernels.made[key] = (scheduled, tuple([b.name for b in composed.buffers]), made.schedule)
             arguments = tuple(self.buffers[variables[b.name]] for b in scheduled.buffers)
             self.steps.append(Launch(scheduled, arguments, made.schedule, made.product))
-        for e in group.equations:
+        for e in made.group.equations:
             self.c.report(e.name, scheduled.name)
 
     def _library(self, e: FormEquation, form: LibraryCall) -> None:

@@ -24,7 +24,8 @@ class ComposedKernel:
     """A kernel on its way, with what it was made of.
 
     parameters: the buffer of each variable that it reads or stores.  unscheduled: the kernel that the schedule was
-    chosen for.  edited: its text was written by hand, so it is no longer what the group says.
+    chosen for.  edited: its text was written by hand, so it is no longer what the group says.  joined: it was made
+    of the kernels of two groups.
     """
 
     group: Group
@@ -35,6 +36,7 @@ class ComposedKernel:
     schedule: Schedule = Schedule()
     unscheduled: Kernel | None = None
     edited: bool = False
+    joined: bool = False
 
 
 @define(eq=False)

@@ -59,6 +59,8 @@ def _on_jaxpr(run: Callable[[Jaxpr], Jaxpr]) -> Callable[[Jaxpr, Compilation], J
 
 def _on_kernel(run: Callable[[Kernel], Kernel]) -> Callable[[ComposedKernel, Compilation], ComposedKernel]:
     def run_on(work: ComposedKernel, _: Compilation) -> ComposedKernel:
+        if work.joined:  # of kernels that have been through it
+            return work
         after = run(work.kernel)
         return work if after is work.kernel else evolve(work, kernel=after)
 
@@ -88,7 +90,7 @@ def _composed(named: tuple[Group, str, Callable[[Var], str]], c: Compilation) ->
 
 def _product(work: ComposedKernel, _: Compilation) -> ComposedKernel:
     """A kernel that is a matrix product says so; an edited one is the loops that it has."""
-    found = None if work.edited else product_group(work.group, work.kernel.name, work.layout_of)
+    found = None if work.edited or work.joined else product_group(work.group, work.kernel.name, work.layout_of)
     return (
         work if found is None else evolve(work, product=found, kernel=evolve(work.kernel, product=found.description()))
     )

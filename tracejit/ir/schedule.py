@@ -39,13 +39,14 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import can_run_in_step, independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
+from tracejit.ir.passes.sweep import can_sweep_columns, rows_of, sweep
 from tracejit.ir.rewrite import inline, map_blocks
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import define, evolve, fields_of, frozen
 
 __all__ = [
-    "Cut", "Directive", "Grid", "Loops", "Parallel", "Privatize", "Schedule", "Split", "Tile", "Unroll", "Vector",
-    "Tileable", "WhileUnroll", "apply", "name_loops", "parse_schedule",
+    "Cut", "Directive", "Grid", "Loops", "Parallel", "Privatize", "Schedule", "Split", "Sweep", "Tile", "Tileable",
+    "Unroll", "Vector", "WhileUnroll", "apply", "name_loops", "parse_schedule",
 ]  # fmt: skip
 
 
@@ -230,6 +231,58 @@ class Privatize(Directive):
             return (made,)
 
         loops.change(self, self.loop, blocked)
+
+
+@frozen
+class Sweep(Directive):
+    """Rows in blocks of `block`, `grain` of them a task, and in one pass with them the columns of the same matrix (see
+    `ir.passes.sweep`; `none`: rows alone), in vectors of `width`, `factor` of them in flight.
+    """
+
+    word: ClassVar = "sweep"
+    order: ClassVar = 3
+
+    rows: str
+    columns: str
+    block: int
+    grain: int
+    width: int
+    factor: int = 1
+
+    def apply(self, loops: Loops) -> None:
+        sizes = self.block, self.grain, self.width, self.factor
+        if min(sizes) < 1 or self.width & (self.width - 1) or self.grain % self.block:
+            raise ScheduleError(
+                f"{self}: sizes must be positive, the width a power of two, the grain a multiple of the block"
+            )
+        body = loops.kernel.body
+        at = self._place(loops, self.rows)
+        rows = rows_of(self._loop(body[at]))
+        if rows is None:
+            raise ScheduleError(f"{self}: {self.rows} is not a loop over independent rows that are folded")
+        lanes = Axis("vector", self.width, self.factor) if self.width > 1 else Axis()
+        if self.columns == "none":
+            made, _ = sweep(rows, None, self.block, self.grain, lanes)
+            loops.kernel = loops.kernel.with_body((*body[:at], *made, *body[at + 1 :]))
+            return
+        end = self._place(loops, self.columns)
+        columns = self._loop(body[end])
+        if end < at or not can_sweep_columns(rows, columns, body[at + 1 : end]):
+            raise ScheduleError(f"{self}: {self.columns} does not fold, column by column, the rows of {self.rows}")
+        made, joined = sweep(rows, columns, self.block, self.grain, lanes)
+        loops.kernel = loops.kernel.with_body((*body[:at], *made, *body[at + 1 : end], *joined, *body[end + 1 :]))
+
+    def _place(self, loops: Loops, name: str) -> int:
+        """Which statement of the kernel a loop is."""
+        for n, s in enumerate(loops.kernel.body):
+            if isinstance(s, For) and loops.names.get(s.index) == name:
+                return n
+        raise ScheduleError(f"{self}: kernel {loops.kernel.name} has no loop {name} that is not inside of another")
+
+    @staticmethod
+    def _loop(s: Statement) -> For:
+        assert isinstance(s, For)
+        return s
 
 
 class _AxisDirective(Directive):

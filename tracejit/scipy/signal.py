@@ -312,7 +312,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
     if not aval(arrays[2]).ndim:
         raise reject("lfilter: x is a number; it needs an axis to filter along")
     dtype = result_type(*[(aval(z).dtype, False) for z in arrays])[0]
-    dtype = dtype if dtype.kind == "f" and dtype.itemsize > 2 else np.dtype(np.float64)
+    dtype = dtype if dtype.kind in "fc" and dtype.itemsize > 2 else np.dtype(np.float64)
     top, bottom, signal = [convert(z, dtype) for z in arrays[:3]]
     k = axis_index(axis, aval(signal).ndim)
     order = (k, *[d for d in range(aval(signal).ndim) if d != k])

@@ -25,6 +25,7 @@ from tracejit.ir.kernel import (
     results_of,
     walk,
 )
+from tracejit.ir.passes.twins import without_twins
 from tracejit.ir.rewrite import fresh_lambda, map_blocks, replace, substitute
 from tracejit.support.nodes import evolve
 
@@ -35,7 +36,8 @@ def merge_loops(kernel: Kernel) -> Kernel:
     """The kernel with loops next to each other over the same range made one,
     where no iteration reads what a later one writes.
     """
-    return kernel.with_body(_block(kernel.body))
+    merged = _block(kernel.body)
+    return kernel if merged is kernel.body else without_twins(kernel.with_body(merged))
 
 
 def _block(body: Block) -> Block:

@@ -31,14 +31,14 @@ from tracejit.ir.kernel import (
 )
 from tracejit.ir.rewrite import fresh_copy, replace
 
-__all__ = ["can_privatize", "privatize"]
+__all__ = ["can_privatize", "is_scalar", "parts_of", "privatize"]
 
 
-def _parts(loop: For) -> tuple[Block, For, Block] | None:
+def parts_of(loop: For) -> tuple[Block, For, Block] | None:
     """(statements before, the reduction, statements after) of a loop
     that holds exactly one reduction and scalar statements.
     """
-    inner = [(n, s) for n, s in enumerate(loop.body) if not _is_scalar(s)]
+    inner = [(n, s) for n, s in enumerate(loop.body) if not is_scalar(s)]
     match inner:
         case [(at, For() as reduction)]:
             return loop.body[:at], reduction, loop.body[at + 1 :]
@@ -46,14 +46,14 @@ def _parts(loop: For) -> tuple[Block, For, Block] | None:
             return None
 
 
-def _is_scalar(s: Statement) -> bool:
+def is_scalar(s: Statement) -> bool:
     """Whether a statement stands for itself: no blocks, no memory of its own, nothing that its fields do not tell."""
     return not (blocks(s) or allocated_by(s) or is_opaque(s))
 
 
 def can_privatize(loop: For) -> bool:
     """Whether a carry-free loop over columns holds one reduction whose range does not depend on the column."""
-    parts = _parts(loop)
+    parts = parts_of(loop)
     if (
         parts is None
         or loop.step != 1
@@ -63,7 +63,7 @@ def can_privatize(loop: For) -> bool:
     ):
         return False
     before, reduction, _ = parts
-    if reduction.combine is None or reduction.step != 1 or not all(map(_is_scalar, reduction.body)):
+    if reduction.combine is None or reduction.step != 1 or not all(map(is_scalar, reduction.body)):
         return False
     made = {r for s in before for r in results_of(s)} | {loop.index}
     return all(map(is_pure, before)) and not any(b in made for b in (reduction.lower, reduction.upper))
@@ -73,7 +73,7 @@ def privatize(loop: For, block: int) -> tuple[For, list[Value]]:
     """The loop in blocks of columns with local accumulators, and the indices of the loops over a block;
     `can_privatize(loop)` holds.
     """
-    parts = _parts(loop)
+    parts = parts_of(loop)
     assert parts is not None and isinstance(loop.lower, Const) and isinstance(loop.upper, Const)
     before, reduction, after = parts
     number, start, span, stop, offset = (Value("i64") for _ in range(5))
