@@ -470,3 +470,16 @@ def test_lengths_are_numbers_of_pythons_where_a_mask_puts_them(dtype: str) -> No
     for n in (3, 4, 5):
         x = np.arange(n).astype(dtype)
         np.testing.assert_array_equal(jitted(x), f(x))
+
+
+@pytest.mark.parametrize("initial", [-0.5, 0.5, 1.7, 2, np.float32(2.5)])
+@pytest.mark.parametrize("into", [np.int32, np.uint8, np.int64, np.float32])
+@pytest.mark.parametrize("fold", [np.sum, np.prod, np.add.reduce, np.multiply.reduce])
+def test_folds_begin_in_the_dtype_of_out(fold, into, initial):
+    def f(x, out):
+        return fold(x, out=out, initial=initial)
+
+    for x in (np.array([1.5, 3.0], np.float32), np.array([1.5, 3.0]), np.array([1, 2])):
+        outs = [np.zeros((), into) for _ in range(2)]
+        np.testing.assert_allclose(tj.jit(f)(x, outs[1]), f(x, outs[0]), rtol=1e-6)
+        np.testing.assert_allclose(outs[1], outs[0], rtol=1e-6)

@@ -98,3 +98,25 @@ def test_integrals_of_samples():
     np.testing.assert_allclose(tj.scipy.integrate.trapezoid(y, dx=2.0, axis=0), np.trapezoid(y, dx=2.0, axis=0))
     for module in (tj.scipy.integrate, tj.scipy.interpolate, tj.scipy.ndimage, tj.scipy.cluster, tj.scipy.cluster.vq):
         assert not hasattr(module, "nothing")
+
+
+@pytest.mark.parametrize("down", [(False, False), (True, False), (False, True), (True, True)])
+def test_points_that_are_arguments_may_descend(down: tuple[bool, bool]):
+    axes = [np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 3.0, 7.0])]
+    axes = [x[::-1].copy() if turned else x for x, turned in zip(axes, down, strict=True)]
+    values, at = RNG.standard_normal((3, 4, 2)), RNG.uniform(-1, 8, (9, 2))
+    for fill in (np.nan, None):
+
+        def f(x: Any, y: Any, v: Any, p: Any, fill: Any = fill) -> Any:
+            return tj.scipy.interpolate.RegularGridInterpolator((x, y), v, bounds_error=False, fill_value=fill)(p)
+
+        want = interpolate.RegularGridInterpolator(axes, values, bounds_error=False, fill_value=fill)(at)
+        for call in (f, tj.jit(f)):
+            np.testing.assert_allclose(call(*axes, values, at), want, rtol=1e-12)
+
+
+def test_points_that_do_neither_are_an_error_of_the_program():
+    f = tj.jit(lambda x, v, p: tj.scipy.interpolate.RegularGridInterpolator((x,), v)(p))
+    f(np.array([2.0, 1.0, 0.0]), np.ones(3), np.ones((1, 1)))
+    with pytest.raises(ValueError, match="strictly ascending or descending"):
+        f(np.array([2.0, 3.0, 0.0]), np.ones(3), np.ones((1, 1)))

@@ -216,3 +216,52 @@ def test_the_shorter_signal_has_zeros_behind():
     for options in ({"noverlap": 9}, {"nfft": 3}, {"window": "kaiser"}, {"average": "mode"}, {"scaling": "other"}):
         with pytest.raises(ShapeError):
             tj.scipy.signal.csd(x, y, nperseg=8, **options)
+
+
+def filtered(b: Any, a: Any, x: Any) -> Any:
+    """The recurrence of a filter with a[0] = 1, element by element."""
+    out = np.zeros(len(x), np.result_type(b, a, x))
+    for n in range(len(x)):
+        out[n] = sum(b[k] * x[n - k] for k in range(len(b)) if n >= k)
+        out[n] -= sum(a[k] * out[n - k] for k in range(1, len(a)) if n >= k)
+    return out
+
+
+COMPLEX = RNG.standard_normal(9) + 1j * RNG.standard_normal(9)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("which", range(3))
+def test_filters_of_complex_numbers(which: int, dtype: Any):
+    args: list[Any] = [np.array([1.0, 0.5]), np.array([1.0, -0.25, 0.5]), RNG.standard_normal(9)]
+    args[which] = (args[which] + 1j * (np.arange(len(args[which])) > 0)).astype(dtype)
+    args = [x if x.dtype == dtype or dtype == np.complex128 else x.astype(np.float32) for x in args]
+    want = filtered(*args)
+    for call in (signal.lfilter, tj.jit(signal.lfilter)):
+        found = call(*args)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, want, rtol=1e-5 if dtype == np.complex64 else 1e-12)
+
+
+def test_a_complex_state_of_a_filter():
+    x, start = RNG.standard_normal(6), np.array([0.5 - 2j])
+    whole = filtered(np.ones(1), np.array([1.0, -0.5]), np.array([start[0], *x]))
+    found, end = signal.lfilter(np.ones(1), np.array([1.0, -0.5]), x, zi=start * 0.5)
+    np.testing.assert_allclose(found, whole[1:], rtol=1e-12)
+    np.testing.assert_allclose(end, whole[-1:] * 0.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("taps", [np.array([1.0, 2.0, -1.0]), np.array([1.0, 2j, -1.0 + 1j])])
+def test_complex_samples_between_samples(taps: Any):
+    spread = np.zeros(17, complex)
+    spread[::2] = COMPLEX
+    np.testing.assert_allclose(signal.upfirdn(taps, COMPLEX, up=2), np.convolve(spread, taps), rtol=1e-12)
+    np.testing.assert_allclose(signal.upfirdn(taps, COMPLEX.real, up=2), np.convolve(spread.real, taps), rtol=1e-12)
+
+
+def test_the_second_matrix_of_a_correlation_is_conjugated():
+    x, y = COMPLEX.reshape(3, 3), (COMPLEX[:4] * 1j).reshape(2, 2)
+    want = written_out(x, y[::-1, ::-1].conj(), "full")
+    for call in (signal.correlate2d, tj.jit(signal.correlate2d)):
+        np.testing.assert_allclose(call(x, y), want, rtol=1e-12)
+    np.testing.assert_allclose(signal.correlate(x, y), want, rtol=1e-12)

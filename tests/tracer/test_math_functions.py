@@ -97,3 +97,36 @@ def test_at_the_ends() -> None:
         tj.jit(lambda a, b: math.lcm(a, b))(2, 2**63 - 1)
     with pytest.raises(OverflowError):
         tj.jit(lambda x: math.gcd(x[0], 0))(np.array([-(2**63)]))
+
+
+@pytest.mark.parametrize("a", [6, 12, 0, -9, np.int64(8)])
+def test_divisors_and_multiples_whose_first_number_is_known(a: Any):
+    def f(a: Any, x: Any) -> Any:
+        return (
+            math.gcd(len(x), a), math.gcd(2**61, a), math.gcd(0, a), math.gcd(12, a, 30), math.gcd(a, 4),
+            math.lcm(8, a), math.lcm(a, 8, len(x)), math.gcd(12, 18), math.lcm(),
+        )  # fmt: skip
+
+    for n in (4, 5):
+        assert tj.jit(f)(a, np.ones(n)) == f(a, np.ones(n))
+
+
+@pytest.mark.parametrize("p", [np.float32(0.1), 0.1, np.int8(3)])
+def test_distances_are_taken_in_double_precision(p: Any):
+    def f(p: Any) -> Any:
+        return math.dist((p, p), (0.1, 0.1)), math.dist((p, 1), (1e308, 4)), math.dist([p], (np.float32(0.2),))
+
+    np.testing.assert_allclose(tj.jit(f)(p), f(p), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(-4.0, -0.0), (1.0, math.inf), (math.inf, -1.0), (1.0, math.nan), (-0.0, -0.0), (-0.0, 0.0), (3, 4)]
+)
+def test_complex_numbers_are_put_together(a: Any, b: Any):
+    def f(a: Any, b: Any) -> Any:
+        return (
+            complex(a, b), complex(imag=b), complex(2, a), complex(a, 0), complex(1j, a), complex(a, 2j), complex(b),
+            np.sqrt(complex(a, b)), [complex(v.real, -v.imag) for v in np.array([complex(a, b), 1j])],
+        )  # fmt: skip
+
+    assert repr(tj.jit(f)(a, b)) == repr(f(a, b))

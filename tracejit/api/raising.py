@@ -79,6 +79,12 @@ def raise_where(condition: Any, raising: Raises) -> None:
     """
     error = raising.exception
     with located(raised_at(error)):
+        if isinstance(error, StopIteration | StopAsyncIteration):
+            raise TracerError(
+                "whether an iterator ends here is known to the program alone, which takes nothing from iterators; "
+                "write the loop as `while`, or yield from a generator",
+                location=user_location(),
+            ) from error
         if may_be_caught():
             raise TracerError(
                 f"whether {type(error).__name__} is raised is known to the program alone, and a `try` around it may "

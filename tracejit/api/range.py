@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.bodies import in_64_bits, is_positive, varies
-from tracejit.ir.extents import Dim, Extent
+from tracejit.ir.extents import Dim, Extent, steps_over
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
@@ -297,7 +297,7 @@ def trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
         if step == 0:
             raise ValueError("range() arg 3 must not be zero")
         distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
-        return distance if stride == 1 else (distance + (stride - 1)) // stride
+        return steps_over(distance, stride)
     return len(builtins.range(operator.index(start), operator.index(stop), operator.index(step)))
 
 

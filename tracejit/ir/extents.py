@@ -430,6 +430,7 @@ def _is_extent(x: object) -> bool:
 
 
 USUAL = 2**31
+FAR = 2**40  # a step that leads beyond the end of any array
 """Below this an extent is taken to be, for numbers computed from extents."""
 _MOST_ELEMENTS = 2**47
 
@@ -793,6 +794,15 @@ def greater_extent(a: Extent, b: Extent) -> Extent:
     if isinstance(a, Dim):
         return a.maximum(b)
     return b.maximum(a) if isinstance(b, Dim) else max(a, b)
+
+
+def steps_over(distance: Extent, stride: int) -> Extent:
+    """How many steps of `stride` begin within a distance; sums with a very long one would go beyond 64 bits."""
+    if stride == 1:
+        return distance
+    if stride >= FAR and isinstance(distance, Dim):
+        return smaller_extent(distance, 1)
+    return (distance + (stride - 1)) // stride
 
 
 def substituted(x: Extent, values: Mapping[str, Extent]) -> Extent:

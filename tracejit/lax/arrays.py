@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape
+from tracejit.ir.extents import Dim, Extent, Shape, steps_over
 from tracejit.lax.operands import array, array as as_array, aval, operands, operands as of_one_dtype, reject
 from tracejit.primitives import creation, shape as p, slicing
 from tracejit.support.axes import axis_index
@@ -202,7 +202,7 @@ def slice(
     for d, (a, b, k, n) in enumerate(zip(start_indices, limit_indices, steps, have, strict=True)):
         if k < 1 or a < 0 or a > b or b > n:
             raise reject(f"[slice] {a}:{b}:{k} is not a slice of axis {d} of extent {n}")
-        counts.append((b - a + (k - 1)) // k if k > 1 else b - a)
+        counts.append(steps_over(b - a, k))
     return p.slice_array(x, tuple(start_indices), tuple(counts), steps)
 
 

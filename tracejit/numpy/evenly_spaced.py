@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent
+from tracejit.ir.extents import Dim, Extent, steps_over
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, not_negative, reject, static_array
 from tracejit.numpy.conversions import refuse_like
@@ -86,8 +86,7 @@ def _symbolic_range(first: ArrayLike, stop: ArrayLike, step: ArrayLike, dtype: D
         step = int(step)
     if step == 0:
         raise reject("arange's step may not be 0")
-    span = (stop - first if step > 0 else first - stop) + (builtins.abs(step) - 1)
-    count: Extent = span // int(builtins.abs(step))
+    count: Extent = steps_over(stop - first if step > 0 else first - stop, int(builtins.abs(step)))
     count = 0 if count < 0 else count
     dtype = default_int() if dtype is None else canonical(dtype)
     x = c.iota((count,), 0, dtype)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim, Extent, Shape, greater_extent, has_count
+from tracejit.ir.extents import FAR, Dim, Extent, Shape, greater_extent, has_count, steps_over
 from tracejit.ir.types import ShapedArray
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_whole, is_zero, unsupported
@@ -160,7 +160,7 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
         start, size = slice_of_counted(part.start, part.stop, n)
         if isinstance(start, Tracer) and step != 1:
             raise unsupported("a slice with a bound that may be negative has no step; take it first: x[a:b][::step]")
-        return start, size if step == 1 else (size + (step - 1)) // step, step
+        return start, steps_over(size, step), min(step, FAR)
     # As slice.indices, with extents: what is not decided for all of them raises.
     first, last = (0, n) if step > 0 else (-1, n - 1)
 
@@ -184,7 +184,7 @@ def _slice_of(part: slice, n: Extent) -> tuple[Result, Extent, int]:
         return start, 0, step
     if has_count(n):
         start = greater_extent(start, 0)  # an element that exists, even where it has none
-    return start, size if stride == 1 else (size + (stride - 1)) // stride, step
+    return start, steps_over(size, stride), max(-FAR, min(step, FAR))
 
 
 def basic_index(parts: Sequence[IndexLike], shape: Shape, checked: bool = True) -> BasicIndex:

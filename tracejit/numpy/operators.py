@@ -18,6 +18,7 @@ from tracejit.numpy.powers import power_operator
 from tracejit.numpy.promotion import aval, mask_of, to_dtype
 from tracejit.numpy.rounding import round_decimals
 from tracejit.numpy.strides import layout_of, like
+from tracejit.primitives.complex_numbers import make_complex
 from tracejit.primitives.creation import extent_value
 from tracejit.tracer.failures import MIXED
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS, NumPy, provide
@@ -49,6 +50,7 @@ provide(
         to_dtype=to_dtype,
         floats=floats,
         round_decimals=round_decimals,
+        make_complex=make_complex,
         check_number=check_number,
         check_growth=check_growth,
         check_none=check_none,

@@ -20,6 +20,7 @@ from tracejit.support.errors import UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.tree import register_node
 from tracejit.support.typing import ArrayLike, Result
+from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
@@ -72,11 +73,12 @@ class RegularGridInterpolator:
                 raise reject(
                     f"RegularGridInterpolator: points {k} are {aval(x)}, and values have {shape[k]} along that axis"
                 )
-        turned = [_is_descending(x, k) for k, x in enumerate(given)]
-        index = tuple([slice(None, None, -1) if down else slice(None) for down in turned])
-        self.values = OPERATORS.getitem(y, index) if any(turned) else y
-        reverse = slice(None, None, -1)
-        self.grid = tuple([OPERATORS.getitem(x, reverse) if d else x for x, d in zip(given, turned, strict=True)])
+        grid: list[Result] = []
+        for k, x in enumerate(given):
+            down = _is_descending(x, k)
+            grid.append(_turned(x, 0, down))
+            y = _turned(y, k, down)
+        self.values, self.grid = y, tuple(grid)
 
     def __call__(self, xi: ArrayLike, method: str | None = None) -> Result:
         """The function at points.   xi: [.., n], or a tuple of n arrays that are broadcast -> [.., *s]; a vector is one
@@ -96,10 +98,29 @@ def _checked_method(method: Any) -> str:
     return method
 
 
-def _is_descending(x: ArrayLike, k: int) -> bool:
-    """Whether points that are known descend.  Raises: ShapeError for those that do neither."""
+def _turned(x: Result, axis: int, down: Any) -> Result:
+    """An array the other way round along an axis, if points descend there."""
+    if isinstance(down, bool) and not down:
+        return x
+    back = OPERATORS.getitem(x, (*[slice(None)] * axis, slice(None, None, -1)))
+    return back if isinstance(down, bool) else u.where(down, back, x)
+
+
+def _is_descending(x: ArrayLike, k: int) -> Any:
+    """Whether points descend, a traced number where they are not known.
+
+    Raises: ShapeError for known ones that do neither; others make the program fail.
+    """
     known = x.known() if isinstance(x, Tracer) else np.asarray(x)
-    if known is None or known.size < 2:
+    if known is None:
+        steps = OPERATORS.getitem(x, slice(1, None)) - OPERATORS.getitem(x, slice(None, -1))
+        up, down = (r.all(u.greater(s, 0)) for s in (steps, u.negative(steps)))
+        OPERATORS.check_none(
+            u.logical_not(u.logical_or(up, down)),
+            Raised(ValueError(f"the points in dimension {k} must be strictly ascending or descending")),
+        )
+        return u.logical_not(up)
+    if known.size < 2:
         return False
     steps = np.diff(known)
     if not (np.all(steps > 0) or np.all(steps < 0)):

@@ -248,7 +248,10 @@ def correlate2d(
     Array([[2., 1., 0.],
            [0., 2., 1.]], dtype=float64)
     """
-    return _in_plane("correlate2d", in1, in2, mode, boundary, fillvalue, turned=False)
+    y = array(in2)
+    return _in_plane(
+        "correlate2d", in1, conj(y) if aval(y).dtype.kind == "c" else y, mode, boundary, fillvalue, turned=False
+    )
 
 
 def _in_plane(
@@ -431,7 +434,7 @@ def upfirdn(h: ArrayLike, x: ArrayLike, up: int = 1, down: int = 1, axis: int = 
     if up < 1 or down < 1:
         raise reject(f"upfirdn: up={up} and down={down}; both are at least 1")
     dtype = result_type(*[(aval(z).dtype, False) for z in (taps, signal)])[0]
-    dtype = dtype if dtype.kind == "f" and dtype.itemsize > 2 else np.dtype(np.float64)
+    dtype = dtype if dtype.kind in "fc" and dtype.itemsize > 2 else np.dtype(np.float64)
     k = axis_index(axis, aval(signal).ndim)
     order = (*[d for d in range(aval(signal).ndim) if d != k], k)
     rows = transpose(convert(signal, dtype), order)

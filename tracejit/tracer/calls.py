@@ -58,6 +58,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     where = True if folds else kwargs.pop("where", True)
     if folds and ufunc not in _TRUTHS and kwargs.get("dtype") is None:
         kwargs["dtype"] = _folded_in(ufunc, out, inputs[0])
+    kwargs = _begun_in(out, kwargs)
     result = function(*inputs, **kwargs)
     mask = OPERATORS.mask_of(where)
     if mask is not None:
@@ -73,6 +74,19 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     if ufunc.signature is not None and isinstance(out, Cell):
         _check_core(ufunc, inputs, np.shape(result), out)
     return _write_out(out, result, casting=casting, exact=folds)
+
+
+def _begun_in(out: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keywords with an initial= that is not whole in the dtype of out=, where NumPy puts it first."""
+    initial = kwargs.get("initial")
+    if not isinstance(out, Cell) or out.dtype.kind not in "iuf":
+        return kwargs
+    if isinstance(initial, Cell) and initial.dtype.kind == "f":
+        return {**kwargs, "initial": METHODS["astype"](initial, out.dtype)}
+    if isinstance(initial, (float, np.floating)):
+        with np.errstate(all="ignore"):
+            return {**kwargs, "initial": np.asarray(initial).astype(out.dtype).item()}
+    return kwargs
 
 
 _TRUTHS = (np.logical_and, np.logical_or, np.logical_xor)
@@ -150,6 +164,7 @@ def unchecked(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
                     "convert the result",
                     location=user_location(),
                 )
+            kwargs = _begun_in(out, kwargs)
             rule = IN_DTYPE_OF_OUT.get(function)
             if rule is not None:
                 args, kwargs = _in_dtype_of_out(function, args, kwargs, out, rule)

@@ -119,16 +119,26 @@ def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any
 def _gcd(*integers: Any) -> Any:
     if not _traced(*integers):
         return math.gcd(*integers)
-    return functools.reduce(lambda a, b: python_number(np.gcd(a, b), int), map(_size, integers), 0)
+    return functools.reduce(_common, map(_size, integers), 0)
+
+
+def _common(a: Any, b: Any) -> Any:
+    """The greatest common divisor of two."""
+    return python_number(np.gcd(a, b), int) if _traced(a, b) else math.gcd(a, b)
 
 
 def _lcm(*integers: Any) -> Any:
     if not _traced(*integers):
         return math.lcm(*integers)
     # a product of Python's numbers: it is checked
-    return functools.reduce(
-        lambda a, b: python_number(np.floor_divide(a, np.maximum(np.gcd(a, b), 1)), int) * b, map(_size, integers), 1
-    )
+    return functools.reduce(_multiple, map(_size, integers), 1)
+
+
+def _multiple(a: Any, b: Any) -> Any:
+    """The least common multiple of two."""
+    if not _traced(a, b):
+        return math.lcm(a, b)
+    return python_number(np.floor_divide(a, np.maximum(np.gcd(a, b), 1)), int) * b
 
 
 def _size(x: Any) -> Any:
@@ -168,8 +178,13 @@ def _dist(p: Any, q: Any) -> Any:
     if len(p) != len(q):
         raise ValueError("both points must have the same number of dimensions")
     if all(isinstance(x, (tuple, list)) for x in (p, q)):
-        return _hypot(*[a - b for a, b in zip(p, q, strict=True)])
-    return python_number(np.hypot.reduce(np.subtract(p, q)), float)
+        return _hypot(*[_double(a) - _double(b) for a, b in zip(p, q, strict=True)])
+    return python_number(np.hypot.reduce(np.subtract(p, q, dtype=np.float64)), float)
+
+
+def _double(x: Any) -> Any:
+    """A number as Python's functions of floats take it."""
+    return python_number(x, float) if isinstance(x, Tracer) else float(x)
 
 
 def _remainder(x: Any, y: Any) -> Any:

@@ -77,6 +77,8 @@ class NumPy:
     floats: Callable[..., list[Any]]
     """(*operands): in the floating-point dtype that holds all of them."""
     round_decimals: Callable[[Any, int], Any]
+    # of a real and an imaginary part
+    make_complex: Callable[[Any, Any], Any]
     """Python's round() of a float."""
     check_number: Callable[[Any, np.dtype[Any]], None]
     """The program fails if a number does not fit an integer dtype."""

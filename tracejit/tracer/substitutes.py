@@ -317,12 +317,22 @@ def _is_traced(x: Any) -> bool:
 
 
 def _of_parts(real: Any = 0.0, imag: Any = 0.0) -> Any:
-    """complex(a, b)"""
-    return _complex_number(real) + _complex_number(imag) * 1j
+    """complex(a, b): of numbers put together, so that zeros keep their signs and infinities are none of the other."""
+    (a, b), (c, d) = _parts_of(real), _parts_of(imag)
+    real, imag = a if d is None else a - d, c if b is None else c + b
+    number = OPERATORS.make_complex(*[x if isinstance(x, Tracer) else np.float64(x) for x in (real, imag)])
+    return number.as_python_number() if isinstance(number, Tracer) else number
 
 
-def _complex_number(x: Any) -> Any:
-    return python_number(x, complex) if isinstance(x, Tracer) else complex(x)
+def _parts_of(x: Any) -> tuple[Any, Any]:
+    """The real part of a number, and the imaginary one of a complex number."""
+    if not isinstance(x, Tracer):
+        x = complex(x) if isinstance(x, complex) or hasattr(type(x), "__complex__") else float(x)
+        return (x.real, x.imag) if isinstance(x, complex) else (x, None)
+    if x.dtype.kind != "c":
+        return python_number(x, float), None
+    x = python_number(x, complex)
+    return METHODS["real"](x), METHODS["imag"](x)
 
 
 # NumPy took arrays of one element, of any rank, for numbers before.
