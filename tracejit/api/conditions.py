@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tracejit.api.bodies import Body
 from tracejit.api.branches import traced_branch
 from tracejit.api.carries import is_array, root_of
 from tracejit.api.deciding import condition, flag, is_decided, is_open, negation, operand, python_bool, site_of
+from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import IndexOutOfBounds, TracejitError, TracerError, refusals
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
@@ -144,6 +146,8 @@ def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]
 
 def held_by(value: Any, holder: Any) -> Any:
     """`value in holder`: whether an element of an array, or of a collection of numbers, is equal."""
+    if isinstance(value, (Dim, tuple)) and _is_hashed(holder):
+        value = _key(value)
     x = known_to_be_there(operand(value), "whether something holds")
     if isinstance(holder, Tracer) and not holder.is_scalar and (holder.known() is None or isinstance(x, Tracer)):
         return _any_equal(holder, x)
@@ -159,6 +163,23 @@ def held_by(value: Any, holder: Any) -> Any:
     if type(holder) in (tuple, list, set, frozenset, dict):
         return among(value, lambda v: v in holder, *[lambda y=y: y for y in holder])
     return value in holder
+
+
+def _is_hashed(holder: Any) -> bool:
+    """Whether a container of Python's looks for what it holds by its hash."""
+    return (
+        isinstance(holder, AbstractSet | Mapping)
+        and type(getattr(type(holder), "__contains__", None)) is not FunctionType
+    )
+
+
+def _key(value: Any) -> Any:
+    """What a value is to a container that looks for it by its hash: extents are numbers."""
+    if isinstance(value, Dim):
+        return value if has_count(value) else value.__index__()
+    if type(value) is tuple:
+        return tuple([_key(x) for x in value])
+    return value
 
 
 def _any_equal(array: Any, value: Any) -> Any:

@@ -87,9 +87,9 @@ def raise_where(condition: Any, raising: Raises) -> None:
             ) from error
         if may_be_caught():
             raise TracerError(
-                f"whether {type(error).__name__} is raised is known to the program alone, and a `try` around it may "
-                "catch it: an exception leaves the compiled function; decide with `if`, or np.where, what is done "
-                "in its place",
+                f"whether {type(error).__name__} is raised is known to the program alone, and a `try` or `with` "
+                "around it may catch it: an exception leaves the compiled function; decide with `if`, or np.where, "
+                "what is done in its place",
                 location=user_location(),
             ) from error
         OPERATORS.check_none(condition if condition.dtype == np.bool_ else np.not_equal(condition, 0), Raised(error))

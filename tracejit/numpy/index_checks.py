@@ -68,8 +68,8 @@ def check_index(index: ArrayLike, outside: ArrayLike, n: Extent) -> None:
     """
     if may_be_caught(OF_INDICES):
         raise TracerError(
-            "whether an index is out of range is known to the program alone, and a `try` around it would catch the "
-            "IndexError: an exception leaves the compiled function; test the index by `if`",
+            "whether an index is out of range is known to the program alone, and a `try` or `with` around it would "
+            "catch the IndexError: an exception leaves the compiled function; test the index by `if`",
             location=user_location(),
         )
     site = failures_here().site(n) + 1

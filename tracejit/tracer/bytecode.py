@@ -269,6 +269,26 @@ def catches_at(code: CodeType, place: int) -> bool:
         seen.add(place)  # of a `with` or a `finally`, which hands it on
 
 
+def catches(code: CodeType) -> bool:
+    """Whether code has an `except`."""
+    return any(_is_except(code, target) for _, _, target in _handlers(code))
+
+
+def gives_nothing(code: CodeType) -> bool:
+    """Whether a function gives None or False wherever it returns.
+
+    >>> gives_nothing((lambda: None).__code__), gives_nothing((lambda x: x).__code__)
+    (True, False)
+    """
+    before: Any = True
+    for name, argument, _ in instructions(code):
+        constant = code.co_consts[argument] if name in ("LOAD_CONST", "RETURN_CONST") else True
+        if (name == "RETURN_VALUE" and before) or (name == "RETURN_CONST" and constant):
+            return False
+        before = constant
+    return True
+
+
 def _is_except(code: CodeType, place: int) -> bool:
     """Whether the handler at this offset chooses by the exception's class, or takes all."""
     first = True

@@ -1,15 +1,22 @@
-"""Whether a `try` of the user's is around what is traced: its `except` does not see what the program raises."""
+"""Whether a `try` of the user's is around what is traced, or a `with` that swallows errors: neither sees what the
+program raises.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 from collections.abc import Set as AbstractSet
+from types import CodeType, FunctionType
 from typing import Any
 
 from tracejit.support.source import is_internal
-from tracejit.tracer.bytecode import catches_at
+from tracejit.tracer.bytecode import catches, catches_at, gives_nothing
+from tracejit.tracer.current import current_trace
+from tracejit.tracer.places import held_by_class
 
-__all__ = ["OF_INDICES", "may_be_caught"]
+__all__ = ["OF_INDICES", "managed", "may_be_caught"]
 
 OF_INDICES = frozenset({"IndexError", "LookupError"})
 """The classes of errors by which an index out of range is caught."""
@@ -21,6 +28,9 @@ def may_be_caught(names: AbstractSet[str] = frozenset()) -> bool:
     names: only one in a function that reads one of these.  One around a transformation that runs without being compiled
     catches what is raised when that has run.
     """
+    trace = current_trace()
+    if trace is not None and any(m.trace is trace and m.catches(names) for m in _open()):
+        return True
     found = within = False
     frame: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
@@ -34,3 +44,67 @@ def may_be_caught(names: AbstractSet[str] = frozenset()) -> bool:
             found = True
         frame = frame.f_back
     return within
+
+
+_managers = threading.local()
+
+
+def _open() -> list[_Managed]:
+    """The managers whose `with` runs in this thread, of those that may swallow an error."""
+    found: list[_Managed] | None = getattr(_managers, "open", None)
+    if found is None:
+        found = _managers.open = []
+    return found
+
+
+class _Managed:
+    """Stands for a manager which may swallow errors, so that one knows when its `with` runs."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+        self.trace = current_trace()
+
+    def catches(self, names: AbstractSet[str]) -> bool:
+        """Whether it may swallow an error, of these classes if there are names."""
+        kinds = getattr(self._manager, "_exceptions", None) if type(self._manager) is contextlib.suppress else None
+        return not names or kinds is None or not names.isdisjoint(b.__name__ for kind in kinds for b in _below(kind))
+
+    def __enter__(self) -> Any:
+        value = type(self._manager).__enter__(self._manager)
+        _open().append(self)
+        return value
+
+    def __exit__(self, *error: Any) -> Any:
+        _open().remove(self)
+        return type(self._manager).__exit__(self._manager, *error)
+
+
+def _below(kind: Any) -> list[type]:
+    """The classes of errors that `except kind` catches, as far as `OF_INDICES` names them."""
+    return [x for x in (kind, IndexError, LookupError) if isinstance(kind, type) and issubclass(x, kind)]
+
+
+def managed(manager: Any) -> Any:
+    """The manager of a `with`, watched if it may swallow an error."""
+    return _Managed(manager) if current_trace() is not None and _may_swallow(manager) else manager
+
+
+def _may_swallow(manager: Any) -> bool:
+    """Whether the `__exit__` of a manager is one of the user's that gives something, the generator behind it has an
+    `except`, or it is `contextlib.suppress`.
+    """
+    kind: Any = type(manager)
+    if kind is contextlib.suppress:
+        return True
+    if isinstance(manager, contextlib.ExitStack):
+        return False
+    generator = getattr(manager, "gen", None) if issubclass(kind, contextlib._GeneratorContextManager) else None  # pyright: ignore[reportPrivateUsage]
+    if generator is not None:
+        code = getattr(generator, "gi_code", None)
+        return isinstance(code, CodeType) and catches(code)
+    leave = held_by_class(kind, "__exit__")
+    return (
+        type(leave) is FunctionType
+        and not is_internal(leave.__code__.co_filename)
+        and not gives_nothing(leave.__code__)
+    )

@@ -2,6 +2,7 @@
 loops and around them.  What cannot be told is refused.  Also expressions as statements.
 """
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ def test_as_python_or_refused(f: Any, x: list[float]):
         found = tj.jit(f)(np.array(x, float))
     except TracerError as error:
         assert f.__name__ in REFUSED
-        assert "is known to the program alone, and a `try` around it" in str(error)  # noqa: PT017
+        assert "is known to the program alone, and a `try` or `with` around it" in str(error)  # noqa: PT017
         return
     assert found == f(np.array(x, float))
 
@@ -202,3 +203,126 @@ def test_integers_that_decide_whether_something_is_raised():
         for k in (1, np.int64(3), np.array(5)):
             with pytest.raises(error):
                 jitted(x, k)
+
+
+# -- managers that swallow errors --------------------------------------------------------------------------------------
+class Swallows:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return isinstance(error[1], ValueError)
+
+
+class Notes:
+    def __init__(self):
+        self.left = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.left += 1
+
+
+@contextlib.contextmanager
+def swallowing():
+    try:
+        yield 1
+    except ValueError:
+        pass
+
+
+@contextlib.contextmanager
+def handing_on():
+    try:
+        yield 1
+    finally:
+        pass
+
+
+def raised_within(x, manager):
+    with manager:
+        if x[-1] > 0:
+            raise ValueError("positive")
+    return x.sum()
+
+
+def raised_below(x, manager):
+    def check(v):
+        if v > 2:
+            raise ValueError("positive")
+        return v
+
+    s = 0.0
+    for v in x:
+        with manager:
+            s += check(v)
+    return s
+
+
+X = [np.array([1.0, -1.0]), np.array([3.0, 2.0, 4.0]), np.array([1.0])]
+
+
+@pytest.mark.parametrize("make", [Swallows, swallowing, lambda: contextlib.suppress(ValueError)])
+@pytest.mark.parametrize("function", [raised_within, raised_below])
+def test_errors_that_a_manager_would_swallow_are_refused(function, make):
+    with pytest.raises(TracerError, match="or `with` around it may catch it"):
+        tj.jit(lambda x: function(x, make()))(X[0])
+
+
+@pytest.mark.parametrize(
+    "make", [Notes, handing_on, lambda: contextlib.nullcontext(), lambda: np.errstate(all="ignore")]
+)
+def test_errors_leave_other_managers(make):
+    f = lambda x: raised_within(x, make())  # noqa: E731
+    for x in X:
+        try:
+            right = f(x)
+        except ValueError:
+            with pytest.raises(ValueError, match="positive"):
+                tj.jit(f)(x)
+        else:
+            assert tj.jit(f)(x) == right
+
+
+def test_indices_that_a_manager_suppresses():
+    def known(x):
+        s = 0.0
+        for i in range(4):
+            with contextlib.suppress(IndexError):
+                s += x[i]
+        return s
+
+    def unknown(x):
+        with contextlib.suppress(LookupError):
+            return x[x.argmax() + 1]
+        return -1.0
+
+    def others(x):
+        with contextlib.suppress(ValueError):
+            return x[x.argmin()]
+
+    for x in X:
+        assert tj.jit(known)(x) == known(x)
+        assert tj.jit(others)(x) == others(x)
+    with pytest.raises(TracerError, match="test the index by `if`"):
+        tj.jit(unknown)(X[0])
+
+
+def test_iterators_that_data_end_are_refused():
+    class Until:
+        def __init__(self, x):
+            self.x, self.i = x, 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.i >= len(self.x) or self.x[self.i] > 2:
+                raise StopIteration
+            self.i += 1
+            return self.x[self.i - 1]
+
+    with pytest.raises(TracerError, match="whether an iterator ends here"):
+        tj.jit(lambda x: sum(Until(x)))(X[1])

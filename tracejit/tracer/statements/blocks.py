@@ -298,6 +298,8 @@ class _Calls(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> Any:
         after, around = self.after, self.may_end
         node.items = [self.visit(i) for i in node.items]
+        for item in node.items:
+            item.context_expr = self.call(node, "managed", item.context_expr)
         self.may_end = True
         node.body = self.block(node.body, after)
         self.may_end = around
