@@ -292,13 +292,22 @@ def trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
                 if step == 0:
                     raise ValueError("range() arg 3 must not be zero")
                 return None
-        return len(builtins.range(*[operator.index(b) for b in (start, stop, step)]))
+        return _length(*[operator.index(b) for b in (start, stop, step)])
     if isinstance(stop, Dim) or isinstance(start, Dim):
         if step == 0:
             raise ValueError("range() arg 3 must not be zero")
         distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
         return steps_over(distance, stride)
-    return len(builtins.range(operator.index(start), operator.index(stop), operator.index(step)))
+    return _length(operator.index(start), operator.index(stop), operator.index(step))
+
+
+def _length(start: int, stop: int, step: int) -> int:
+    """How many numbers a range has; of more than 64 bits count, nobody sees the last."""
+    numbers = builtins.range(start, stop, step)
+    try:
+        return len(numbers)
+    except OverflowError:
+        return 2**63 - 1
 
 
 def _numbers(start: Any, stop: Any, step: int) -> Range:

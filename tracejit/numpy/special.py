@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -671,9 +671,26 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Result:
 
 
 def _powers_less_one(logarithm: Any, power: Any) -> Any:
-    none = u.less(u.absolute(power), 1e-19)
+    """(exp(power * logarithm) - 1) / power, by its series where the product is small, so that derivatives are exact."""
+    product = u.multiply(power, logarithm)
+    none = u.logical_or(u.less(u.absolute(power), 1e-19), u.less(u.absolute(product), _SMALL))
     exponent = u.where(none, 1, power)
-    return u.where(none, logarithm, u.divide(u.expm1(u.multiply(exponent, logarithm)), exponent))
+    found = u.divide(u.expm1(u.multiply(exponent, logarithm)), exponent)
+    return u.where(none, _series(logarithm, power, (1, 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720)), found)
+
+
+_SMALL = 1e-3
+
+
+def _series(x: Any, power: Any, terms: Sequence[float]) -> Any:
+    """x times a polynomial in power * x; an infinite x itself."""
+    finite = u.isfinite(x)
+    y = u.where(finite, x, 0)
+    product = u.multiply(power, y)
+    total: Any = terms[-1]
+    for c in terms[-2::-1]:
+        total = u.add(u.multiply(total, product), c)
+    return u.where(finite, u.multiply(y, total), x)
 
 
 @_entered()
@@ -699,9 +716,12 @@ def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike) -> Result:
 
 
 def _logarithm_of_powers(y: Any, power: Any) -> Any:
-    none = u.equal(power, 0)
+    """log(1 + power * y) / power, by its series where the product is small, so that derivatives are exact."""
+    product = u.multiply(power, y)
+    none = u.logical_or(u.equal(power, 0), u.less(u.absolute(product), _SMALL))
     exponent = u.where(none, 1, power)
-    return u.where(none, y, u.divide(u.log1p(u.multiply(exponent, y)), exponent))
+    found = u.divide(u.log1p(u.multiply(exponent, u.where(none, 0, y))), exponent)
+    return u.where(none, _series(y, power, (1, -1 / 2, 1 / 3, -1 / 4, 1 / 5, -1 / 6)), found)
 
 
 def bernoulli(n: int) -> Result:

@@ -342,7 +342,7 @@ class RegularizedIncompleteBeta(Formula):
 
         def in_x() -> Result:
             one = one_like(x)
-            powers = add(mul(sub(a, one), bind(Log(), x)), mul(sub(b, one), bind(Log1p(), neg(x))))
+            powers = add(bind(XLogY(), sub(a, one), x), bind(XLog1PY(), sub(b, one), neg(x)))
             beta = sub(add(bind(LGamma(), a), bind(LGamma(), b)), bind(LGamma(), add(a, b)))
             return bind(Exp(), sub(powers, beta))
 
@@ -375,5 +375,5 @@ class Polygamma(Formula):
 
 def _gamma_density(a: ArrayLike, x: ArrayLike) -> Result:
     """x**(a - 1) exp(-x) / gamma(a)"""
-    logarithm = sub(mul(sub(a, one_like(a)), bind(Log(), x)), add(bind(Abs(), x), bind(LGamma(), a)))
+    logarithm = sub(bind(XLogY(), sub(a, one_like(a)), x), add(bind(Abs(), x), bind(LGamma(), a)))
     return bind(Exp(), logarithm)

@@ -222,8 +222,9 @@ class laplace(Distribution):
     def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The probability of less than or equal to x."""
         (z, _) = standard(x, loc, scale)
-        tail = u.exp(-u.absolute(z)) * 0.5
-        return u.where(z <= 0, tail, 1 - tail)
+        low = z <= 0
+        left, right = u.where(low, z, 0), u.where(low, 0, z)  # each with its own derivative where they meet
+        return u.where(low, u.exp(left) * 0.5, 1 - u.exp(-right) * 0.5)
 
 
 class gumbel_r(Distribution):
@@ -309,13 +310,13 @@ class gamma(Distribution):
     def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The probability of less than or equal to x."""
         z, _, shape = standard(x, loc, scale, a)
-        return s.gammainc(shape, u.maximum(z, 0))
+        return outside(z >= 0, s.gammainc(shape, u.where(z >= 0, z, 1)), 0.0, of=z)
 
     @staticmethod
     def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The probability of more than x."""
         z, _, shape = standard(x, loc, scale, a)
-        return s.gammaincc(shape, u.maximum(z, 0))
+        return outside(z >= 0, s.gammaincc(shape, u.where(z >= 0, z, 1)), 1.0, of=z)
 
 
 class chi2(Distribution):
@@ -336,13 +337,13 @@ class chi2(Distribution):
     def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The probability of less than or equal to x."""
         z, _, freedom = standard(x, loc, scale, df)
-        return s.gammainc(freedom * 0.5, u.maximum(z, 0) * 0.5)
+        return outside(z >= 0, s.gammainc(freedom * 0.5, u.where(z >= 0, z, 1) * 0.5), 0.0, of=z)
 
     @staticmethod
     def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The probability of more than x."""
         z, _, freedom = standard(x, loc, scale, df)
-        return s.gammaincc(freedom * 0.5, u.maximum(z, 0) * 0.5)
+        return outside(z >= 0, s.gammaincc(freedom * 0.5, u.where(z >= 0, z, 1) * 0.5), 1.0, of=z)
 
 
 class beta(Distribution):
@@ -363,13 +364,16 @@ class beta(Distribution):
     def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The probability of less than or equal to x."""
         z, _, first, second = standard(x, loc, scale, a, b)
-        return s.betainc(first, second, clip(z, 0, 1))
+        inside = (z >= 0) & (z <= 1)
+        return outside(inside, s.betainc(first, second, u.where(inside, z, 0.5)), u.where(z < 0, 0.0, 1.0), of=z)
 
     @staticmethod
     def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The probability of more than x."""
         z, _, first, second = standard(x, loc, scale, a, b)
-        return s.betainc(second, first, 1 - clip(z, 0, 1))
+        inside = (z >= 0) & (z <= 1)
+        value = s.betainc(second, first, 1 - u.where(inside, z, 0.5))
+        return outside(inside, value, u.where(z < 0, 1.0, 0.0), of=z)
 
 
 class t(Distribution):
@@ -438,7 +442,10 @@ class gennorm(Distribution):
     def cdf(x: ArrayLike, p: ArrayLike) -> Result:
         """The probability of less than or equal to x."""
         z, shape = inexact(x, p)
-        return (u.sign(z) * s.gammainc(1 / shape, u.absolute(z) ** shape) + 1) * 0.5
+        middle = u.equal(z, 0)  # where the derivative is the density
+        y = u.where(middle, 1, z)
+        value = (u.sign(y) * s.gammainc(1 / shape, u.absolute(y) ** shape) + 1) * 0.5
+        return u.where(middle, z * u.exp(u.log(shape * 0.5) - s.gammaln(1 / shape)) + 0.5, value)
 
 
 def _log_mass(a: Result, b: Result) -> Result:

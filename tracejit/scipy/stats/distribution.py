@@ -16,7 +16,7 @@ from tracejit.support.typing import ArrayLike, Result
 __all__ = ["Distribution", "log1mexp", "outside", "standard"]
 
 
-def outside(valid: Any, value: Any, otherwise: float = -np.inf, *, of: Any = None) -> Any:
+def outside(valid: Any, value: Any, otherwise: Any = -np.inf, *, of: Any = None) -> Any:
     """`value` where the argument is in the support, else another number; NaN where the argument `of` is."""
     found = u.where(valid, value, otherwise)
     return found if of is None else u.where(u.isnan(of), np.nan, found)
@@ -29,10 +29,10 @@ def standard(x: ArrayLike, loc: ArrayLike, scale: ArrayLike, *shapes: ArrayLike)
 
 
 def log1mexp(x: Any) -> Any:
-    """log(1 - exp(-x)) for x from 0 on."""
-    small = x < np.log(2.0)
-    near, far = u.where(small, x, 1), u.where(small, 1, x)
-    return u.where(small, u.log(-u.expm1(-near)), u.log1p(-u.exp(-far)))
+    """log(1 - exp(-x)) for x from 0 on; the derivative is 0 where x is."""
+    none, small = u.equal(x, 0), x < np.log(2.0)
+    near, far = u.where(small & ~none, x, 1), u.where(small, 1, x)
+    return u.where(none, -np.inf, u.where(small, u.log(-u.expm1(-near)), u.log1p(-u.exp(-far))))
 
 
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
