@@ -13,7 +13,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.support.config import config
-from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError
+from tracejit.support.errors import LeakedTracerError, TracejitError, TracerError, UnsupportedError
 
 
 def previous(x):
@@ -704,3 +704,17 @@ def test_a_range_finds_and_counts_as_pythons_does():
         return x + numbers.index(5) + 10 * numbers.count(3) + 100 * numbers.count(4)
 
     np.testing.assert_array_equal(tj.jit(f)(np.zeros(2)), [12.0, 12.0])
+
+
+@pytest.mark.parametrize("numbers", [lambda: range(-(2**63), 2**63 + 5), lambda: reversed(range(-(2**62), 2**62 + 5))])
+def test_ranges_of_more_numbers_than_64_bits_count_are_refused(numbers):
+    def f(a):
+        n = 0
+        for _ in numbers():
+            n += 1
+            if n > a[0]:
+                break
+        return n
+
+    with pytest.raises((UnsupportedError, TracerError), match="more numbers than 64 bits count|iterator"):
+        tj.jit(f)(np.ones(2))

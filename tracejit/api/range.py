@@ -21,7 +21,7 @@ from tracejit.primitives.comparison import Lt
 from tracejit.primitives.counted_loop import Loop
 from tracejit.primitives.elementwise import Add
 from tracejit.primitives.while_loop import While
-from tracejit.support.errors import DtypeError, TracerError
+from tracejit.support.errors import DtypeError, TracerError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.absence import used
 from tracejit.tracer.bytecode import bound_first, carried_names, iterates_directly, target_of, yields_within
@@ -302,12 +302,14 @@ def trip_count(start: Any, stop: Any, step: Any) -> Extent | None:
 
 
 def _length(start: int, stop: int, step: int) -> int:
-    """How many numbers a range has; of more than 64 bits count, nobody sees the last."""
+    """How many numbers a range has.  Raises: UnsupportedError for more than 64 bits count."""
     numbers = builtins.range(start, stop, step)
     try:
         return len(numbers)
     except OverflowError:
-        return 2**63 - 1
+        raise UnsupportedError(
+            f"{numbers} has more numbers than 64 bits count; loop `while` a number is in it", location=user_location()
+        ) from None
 
 
 def _numbers(start: Any, stop: Any, step: int) -> Range:
