@@ -716,5 +716,5 @@ def test_ranges_of_more_numbers_than_64_bits_count_are_refused(numbers):
                 break
         return n
 
-    with pytest.raises((UnsupportedError, TracerError), match="more numbers than 64 bits count|more than 64 iterations"):
+    with pytest.raises((UnsupportedError, TracerError), match=r"more numbers than 64 bits|more than 64 iterations"):
         tj.jit(f)(np.ones(2))

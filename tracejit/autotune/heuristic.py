@@ -13,8 +13,10 @@ from typing import Any
 from tracejit.autotune.products import product_tile
 from tracejit.autotune.rating import Nest, lanes_of, natural_width, nests_of, strides_in, vector_loops
 from tracejit.ir.conflicts import conflicts
+from tracejit.ir.extents import prod
 from tracejit.ir.kernel import (
     Block,
+    Buffer,
     Const,
     For,
     Kernel,
@@ -28,6 +30,7 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import can_run_in_step, independent
 from tracejit.ir.passes.privatize import can_privatize
+from tracejit.ir.passes.spread import table_of
 from tracejit.ir.passes.sweep import can_sweep_columns, rows_of
 from tracejit.ir.scalar import BITS, OPS, is_float
 from tracejit.ir.schedule import (
@@ -37,6 +40,7 @@ from tracejit.ir.schedule import (
     Privatize,
     Schedule,
     Split,
+    Spread,
     Sweep,
     Unroll,
     Vector,
@@ -55,6 +59,9 @@ JAM = 8  # a loop of so few iterations around other loops is written out
 MOST_JAMMED = 64  # copies of what is inside of several such loops
 LARGE = 4 << 20  # bytes: a column reduction over more reads rows in order (see Privatize)
 COLUMNS = 2048  # columns of a block then
+TABLE = 1 << 14  # elements of an array that many are added to, of which each task has one
+FEW_PLACES = 1 << 10  # of one where it is not known that they are many
+SPREAD = 1 << 15  # additions worth a task
 SWEPT_ROWS = 8  # rows at a time, of a matrix whose rows and columns are folded in one pass
 FOLLOWED = 16  # of those that are folded and then take a function which costs as much as COSTLY vector adds
 COSTLY = 16.0
@@ -119,6 +126,10 @@ def _rows_in_lanes(
             continue
         name = names[s.index]
         mine = [d for d in out if getattr(d, "loop", "") == name]
+        table = None if mine else table_of(s)
+        if table is not None:
+            out += _spread(s, table, name, vector_bits)
+            continue
         if any(not isinstance(d, Parallel) for d in mine) or (rows := rows_of(s)) is None:
             continue
         if sum(OPS[x.op].cost for x in rows.after if isinstance(x, Op)) < COSTLY or not rows.between:
@@ -128,6 +139,18 @@ def _rows_in_lanes(
         width = max(2, vector_bits // max(BITS[v.dtype] for v in rows.between))
         out[at : at + len(mine)] = [Sweep(name, "none", FOLLOWED, -(-grain // FOLLOWED) * FOLLOWED, width)]
     return out
+
+
+def _spread(loop: For, table: Buffer, name: str, vector_bits: int) -> list[Directive]:
+    """How a loop that adds to elements of a table is shared out, if it is long and the table is small."""
+    size, count = prod(table.shape), loop.upper.value if isinstance(loop.upper, Const) else 0
+    assert isinstance(size, int)
+    grain = max(SPREAD, 32 * size)
+    if size > TABLE or (count < 2 * grain if isinstance(count, int) else size > FEW_PLACES):
+        return []
+    if isinstance(count, int):
+        grain = max(grain, -(-count // MANY_CHUNKS))
+    return [Spread(name, grain, max(2, vector_bits // BITS[table.dtype]))]
 
 
 def _legal(kernel: Kernel, directives: list[Directive]) -> list[Directive]:

@@ -31,6 +31,7 @@ from tracejit.ir.kernel import (
     accesses_of,
     walk,
 )
+from tracejit.ir.passes.dead import remove_dead
 from tracejit.ir.passes.forward import without_copies
 from tracejit.ir.passes.inductions import fold_inductions
 from tracejit.ir.passes.rare import failures_in_branches
@@ -201,7 +202,7 @@ class _Pass:
         except Unsuitable:
             return None
         own = [p for p, b in zip(kernel.buffers, arguments, strict=True) if b not in seen]
-        kernel = without_copies(failures_in_branches(fold_inductions(kernel)), own)
+        kernel = remove_dead(without_copies(failures_in_branches(fold_inductions(kernel)), own))
         kernel, arguments = _on_what_it_uses(kernel, arguments)
         schedule = _of_plain_nests(self.pick(kernel), kernel)
         kernel = apply(kernel, schedule)

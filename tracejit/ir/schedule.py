@@ -39,14 +39,15 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.cut import can_cut, cut
 from tracejit.ir.passes.independence import can_run_in_step, independent
 from tracejit.ir.passes.privatize import can_privatize, privatize
+from tracejit.ir.passes.spread import spread, table_of
 from tracejit.ir.passes.sweep import can_sweep_columns, rows_of, sweep
 from tracejit.ir.rewrite import inline, map_blocks
 from tracejit.support.errors import ScheduleError
 from tracejit.support.nodes import define, evolve, fields_of, frozen
 
 __all__ = [
-    "Cut", "Directive", "Grid", "Loops", "Parallel", "Privatize", "Schedule", "Split", "Sweep", "Tile", "Tileable",
-    "Unroll", "Vector", "WhileUnroll", "apply", "name_loops", "parse_schedule",
+    "Cut", "Directive", "Grid", "Loops", "Parallel", "Privatize", "Schedule", "Split", "Spread", "Sweep", "Tile",
+    "Tileable", "Unroll", "Vector", "WhileUnroll", "apply", "name_loops", "parse_schedule",
 ]  # fmt: skip
 
 
@@ -283,6 +284,36 @@ class Sweep(Directive):
     def _loop(s: Statement) -> For:
         assert isinstance(s, For)
         return s
+
+
+@frozen
+class Spread(Directive):
+    """A loop that adds integers to places which data say, in tasks of `grain` iterations, each with a table of its own
+    (see `ir.passes.spread`), whose elements are filled and added up in vectors of `width`.
+    """
+
+    word: ClassVar = "spread"
+    order: ClassVar = 1
+
+    loop: str
+    grain: int
+    width: int
+
+    def apply(self, loops: Loops) -> None:
+        if self.grain < 1 or self.width < 1 or self.width & (self.width - 1):
+            raise ScheduleError(f"{self}: the grain must be positive, the width a power of two")
+        if not any(isinstance(s, For) and loops.names.get(s.index) == self.loop for s in loops.kernel.body):
+            raise ScheduleError(
+                f"{self}: kernel {loops.kernel.name} has no loop {self.loop} that is not inside of another"
+            )
+
+        def shared(s: For) -> Sequence[Statement]:
+            table = table_of(s)
+            if table is None:
+                raise ScheduleError(f"{self}: it does not only add to the elements of one array")
+            return spread(s, table, self.grain, Axis("vector", self.width, 1) if self.width > 1 else Axis())
+
+        loops.change(self, self.loop, shared)
 
 
 class _AxisDirective(Directive):
