@@ -329,6 +329,9 @@ class Dim:
         # a key of the user's, which is a number
         return self._specialise() if _is_asked_by_the_user() else hash(_told_apart(self.terms))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._specialise() if _is_asked_by_the_user() else super().__reduce_ex__(protocol)
+
     def _ordered(self, name: str, other: Extent, *, sign: int, strict: bool) -> bool:
         if not _is_extent(other):
             return self._as_number(name, other)

@@ -11,7 +11,7 @@ from tracejit.ir.extents import Dim
 from tracejit.numpy.axes import reject, static_array, unsupported
 from tracejit.numpy.evenly_spaced import arange, linspace
 from tracejit.numpy.joining import concatenate
-from tracejit.numpy.promotion import aval, to_dtype
+from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.shaping import array_of, reshape, swapaxes, transpose
 from tracejit.support.dtypes import result_type, weak_kind
 from tracejit.support.nodes import frozen
@@ -59,8 +59,8 @@ class Joined:
             if isinstance(item, slice):
                 made = _range(item)
                 items.append(made if rank < 2 else _moved(_lifted(made, rank), place))
-            elif weak_kind(item) is not None or isinstance(item, np.generic):
-                items.append(item)
+            elif weak_kind(item) is not None or isinstance(item, (np.generic, Dim)):
+                items.append(as_array(item))
             else:
                 items.append(_placed(array_of(item), rank, place))
         if not items:

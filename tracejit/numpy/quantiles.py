@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, Shape, has_count, is_empty, prod
+from tracejit.ir.extents import Dim, Extent, Shape, has_count, is_empty, prod
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import items_of, normalize_axes, reject, unsupported
 from tracejit.numpy.counts import check_not_empty
@@ -240,6 +240,7 @@ def _of_part(
     limits: Reason,
 ) -> Result:
     rows, kept = _rows(name, a, axis)
+    q = as_array(q) if isinstance(q, Dim) else q
     weak = weak_kind(q) is not None or (isinstance(q, Tracer) and q.aval.weak)
     part = to_dtype(as_array(q), np.float64) if weak and aval(as_array(q)).dtype.kind == "f" else array_of(q)
     if aval(part).dtype.kind not in "biuf":
