@@ -11,7 +11,13 @@ import tracejit as tj
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "r_": lambda x, n: (np.r_[x, n], np.r_[n, x, 2], np.r_[x[0], n], np.r_[x, n + 1, n]),
-    "percentile": lambda x, n: (np.percentile(x, n), np.nanpercentile(x, n), np.quantile(x, 1 / n)),
+    "percentile": lambda x, n: (
+        np.percentile(x, n),
+        np.percentile(x, n > 2),
+        np.quantile(x, n > 2),
+        np.nanpercentile(x, n),
+        np.quantile(x, 1 / n),
+    ),
     "pickle": lambda x, n: (pickle.dumps(n), pickle.dumps([n, {"n": (n,)}]), pickle.dumps(slice(n)), x.sum()),
     "joined": lambda x, n: (np.append(x, n), np.hstack([x, n]), np.insert(x, 1, n), np.array([n, x[0]])),
     "lists": lambda x, n: (np.array([n, n]), np.array([n, 2.5]), np.full(2, n), np.full_like(x, n)),

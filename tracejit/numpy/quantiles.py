@@ -241,7 +241,7 @@ def _of_part(
 ) -> Result:
     rows, kept = _rows(name, a, axis)
     q = as_array(q) if isinstance(q, Dim) else q
-    weak = weak_kind(q) is not None or (isinstance(q, Tracer) and q.aval.weak)
+    weak = (weak_kind(q) is not None or (isinstance(q, Tracer) and q.aval.weak)) and aval(q).dtype.kind != "b"
     part = to_dtype(as_array(q), np.float64) if weak and aval(as_array(q)).dtype.kind == "f" else array_of(q)
     if aval(part).dtype.kind not in "biuf":
         raise DtypeError(f"np.{name}: q is {aval(part)}, not a number", location=user_location())
