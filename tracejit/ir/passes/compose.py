@@ -17,6 +17,7 @@ from tracejit.ir.kernel import (
     Const,
     Kernel,
     Load,
+    Op,
     Operand,
     Prefix,
     Statement,
@@ -35,7 +36,7 @@ from tracejit.ir.passes.groups import (
     Group,
     is_few_columns,
 )
-from tracejit.ir.passes.scopes import OpenBranch, OpenLoop, finish
+from tracejit.ir.passes.scopes import OpenBranch, OpenLoop, Scope, finish
 from tracejit.ir.scalar import kernel_dtype
 
 __all__ = ["compose", "parameters_of"]
@@ -205,6 +206,7 @@ def _store_scatter(c: Composer, var: Var, e: FormEquation, form: Scatter) -> Non
     if isinstance(valid, Const) and not valid.value:
         return  # no element lies inside
     if not isinstance(valid, Const):
+        valid = _unsigned(c, scope, valid)
         inner = c.child(scope, branch=True)
         scope.statements.append(OpenBranch(valid, inner, c.child(scope, branch=True), (), (), ()))
         scope = inner
@@ -216,6 +218,26 @@ def _store_scatter(c: Composer, var: Var, e: FormEquation, form: Scatter) -> Non
         c.drive(c.run(form.combine.body, env, scope, e.inputs))
         value = value_of(env, form.combine.results[0])
     scope.statements.append(Store(buffer, tuple(target), value))
+
+
+def _unsigned(c: Composer, scope: Scope, valid: Operand) -> Operand:
+    """Whether a place is within an axis, by one comparison: negative numbers are the greatest unsigned ones."""
+    made: dict[Operand, Op] = {}
+    at: Scope | None = scope
+    while at is not None:
+        made.update((s.out, s) for s in at.statements if isinstance(s, Op))
+        at = at.parent
+    both = made.get(valid)
+    if both is None or both.op != "and":
+        return valid
+    low, high = (made.get(a) for a in both.args)
+    if low is None or high is None or (low.op, high.op) != ("ge", "lt"):
+        return valid
+    k, least = low.args
+    if least != index_const(0) or high.args[0] is not k or high.args[1].dtype != "i64":
+        return valid
+    place, end = (c.op(scope, "convert", (x,), "u64") for x in (k, high.args[1]))
+    return c.op(scope, "lt", (place, end), "bool")
 
 
 def _store_rows(c: Composer) -> None:
