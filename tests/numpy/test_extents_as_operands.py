@@ -48,3 +48,12 @@ def test_as_pythons_integers(name: str, dtype: Any):
     for n in (3, 4, 5):
         x = np.arange(1, n + 1).astype(dtype)
         same(f(x), function(x, n))
+
+
+def test_operands_of_lax():
+    lax = tj.lax
+    f = tj.jit(lambda x: (lax.mul(x, len(x)), lax.pow(x, len(x)), lax.clamp(1, x, len(x)), lax.add(x, 2)))
+    for dtype in (np.float32, np.int32):
+        for n in (3, 4, 5):
+            x = np.arange(1, n + 1).astype(dtype)
+            same(f(x), (x * n, x**n, np.clip(x, 1, n), x + 2))

@@ -46,7 +46,8 @@ def operands(name: str, *xs: ArrayLike) -> list[Result]:
 
     Raises: DtypeError if arrays differ in dtype.
     """
-    arrays = [x if weak_kind(x) is not None else array(x) for x in xs]
+    numbers = [OPERATORS.number_of_extents(x) if isinstance(x, Dim) else x for x in xs]  # as Python's integers
+    arrays = [x if weak_kind(x) is not None else array(x) for x in numbers]
     avals = [aval(x) for x in arrays]
     strong = {a.dtype for a in avals if not a.weak}
     if len(strong) > 1:
