@@ -61,6 +61,7 @@ from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location, warn_once
 from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
 from tracejit.tracer.absence import handed_on_absence, perhaps, unmarked
+from tracejit.tracer.bytecode import catches
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
@@ -610,6 +611,8 @@ class _Loop:
             if self.lengths.learn(first, flatten(left)[0], always=site is None):
                 raise LengthsVary
             if trace is not None and site is not None:
+                if dropped and not _TELLING.isdisjoint(site.code.co_names) and catches(site.code):
+                    as_python(site, not_handed_on(*next(iter(dropped.items()))))  # an `except` could tell
                 trace.loops.dropped.update({n: (site, not_handed_on(n, x)) for n, x in dropped.items()})
             interpreter = current_interpreter()
             assert isinstance(interpreter, StageInterpreter)
@@ -744,6 +747,10 @@ class _Loop:
 
 class _NumbersMix(Again):
     """A number that is carried turns out to be a mixed one: whether it is Python's is carried, too."""
+
+
+_TELLING = frozenset({"NameError", "UnboundLocalError", "Exception", "BaseException"})
+"""By which an `except` can tell that a name has no value."""
 
 
 class _KindsMix(Again):

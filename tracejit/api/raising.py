@@ -10,7 +10,14 @@ import numpy as np
 from tracejit.api.bodies import Again
 from tracejit.api.handing_on import run_by_python
 from tracejit.ir.extents import Dim, DimDependent, Index, Shape
-from tracejit.support.errors import IndexOutOfBounds, NegativePower, NumberOutOfBounds, TracejitError, TracerError
+from tracejit.support.errors import (
+    IndexOutOfBounds,
+    NegativePower,
+    NumberOutOfBounds,
+    TracejitError,
+    TracerError,
+    name_in,
+)
 from tracejit.support.source import frames_of, located, raised_at, user_location
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.catching import may_be_caught
@@ -47,7 +54,7 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
         code, place = frames_of(error)[-1]
         trace = current_trace()
         if isinstance(error, NameError):
-            if trace is not None and error.name in trace.loops.dropped:
+            if trace is not None and name_in(error) in trace.loops.dropped:
                 raise
         elif not raises(code, place):
             if isinstance(error, RecursionError | MemoryError):  # of the trace, not of what is traced

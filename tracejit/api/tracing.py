@@ -5,7 +5,6 @@ one run of the function on traced arrays, then the passes.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from tracejit.backends.registry import get_backend
 from tracejit.ir.extents import Count, Dim, DimDependent, has_count
 from tracejit.ir.ranges import ARGUMENTS
 from tracejit.support.config import config
-from tracejit.support.errors import TracejitError, TracerError, UnsupportedError, UserError
+from tracejit.support.errors import TracejitError, TracerError, UnsupportedError, UserError, name_in
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import Location, frames_of, raised_at
 from tracejit.support.tree import TreeDef, flatten, unflatten
@@ -290,11 +289,6 @@ def trace_call(
     return Traced(staged, lowered, out["tree"], out["slots"], dependencies, out["counts"], out["absent"])
 
 
-def _name_in(error: NameError) -> str | None:
-    """The name that has no value.  Python tells that of a local one in words only."""
-    return error.name or next(iter(re.findall("'([^']+)'", str(error))), None)
-
-
 def _of_unknown_shape(count: Count, location: Location | None) -> UnsupportedError:
     """What is wanted of an extent while tracing, which the program computes."""
     return UnsupportedError(
@@ -327,7 +321,7 @@ def staged_at_last(once: Callable[..., Staged], trace: Trace) -> Staged:
             if not trace.loops.shorten(str(refusal)):
                 raise refusal from error
         except NameError as error:
-            if not trace.loops.is_wanted(_name_in(error)):
+            if not trace.loops.is_wanted(name_in(error)):
                 raise
         except TracejitError as error:
             if not trace.loops.shorten(str(error).partition("\n")[0]):

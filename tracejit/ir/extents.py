@@ -28,6 +28,7 @@ __all__ = [
     "affine",
     "decided_from",
     "evaluate",
+    "is_asked_by_the_user",
     "exceeds",
     "fits_in_64_bits",
     "greater_extent",
@@ -304,7 +305,7 @@ class Dim:
             return False
         if low == high == 0:
             return True
-        if has_count(difference) and _is_asked_by_the_user():
+        if has_count(difference) and is_asked_by_the_user():
             return _in_the_program("__eq__", self, other)
         raise _undecided(self, other, difference)
 
@@ -312,7 +313,7 @@ class Dim:
         try:
             return not self == other
         except DimDependent:
-            if (not has_count(self) and not has_count(cast("Extent", other))) or not _is_asked_by_the_user():
+            if (not has_count(self) and not has_count(cast("Extent", other))) or not is_asked_by_the_user():
                 raise
             return _in_the_program("__ne__", self, other)
 
@@ -327,10 +328,10 @@ class Dim:
 
     def __hash__(self) -> int:
         # a key of the user's, which is a number
-        return self._specialise() if _is_asked_by_the_user() else hash(_told_apart(self.terms))
+        return self._specialise() if is_asked_by_the_user() else hash(_told_apart(self.terms))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._specialise() if _is_asked_by_the_user() else super().__reduce_ex__(protocol)
+        return self._specialise() if is_asked_by_the_user() else super().__reduce_ex__(protocol)
 
     def _ordered(self, name: str, other: Extent, *, sign: int, strict: bool) -> bool:
         if not _is_extent(other):
@@ -342,7 +343,7 @@ class Dim:
             return True
         if high is not None and high < edge:
             return False
-        if has_count(difference) and _is_asked_by_the_user(3):
+        if has_count(difference) and is_asked_by_the_user(3):
             return _in_the_program(name, self, other)
         raise _undecided(self, other, difference)
 
@@ -375,10 +376,10 @@ class Dim:
         raise AttributeError(name)
 
     def __format__(self, spec: str) -> str:
-        return self._specialise() if spec or _is_asked_by_the_user() else str(self)
+        return self._specialise() if spec or is_asked_by_the_user() else str(self)
 
     def __str__(self) -> str:
-        if _is_asked_by_the_user():
+        if is_asked_by_the_user():
             self._specialise()
 
         def atom(a: Any) -> str:
@@ -409,7 +410,7 @@ def _in_the_program(name: str, a: Dim, b: Any) -> Any:
     return getattr(NUMBERS.of(a), name)(NUMBERS.of(b) if isinstance(b, Dim) else b)
 
 
-def _is_asked_by_the_user(depth: int = 2) -> bool:
+def is_asked_by_the_user(depth: int = 2) -> bool:
     """Whether it is a traced function that asks for a key or for text, directly or through a library:
     this package keeps symbols.
     """

@@ -5,6 +5,7 @@ Every error may carry the `Location` of the user's line and notes; its text show
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,7 +25,8 @@ __all__ = [
     "ScheduleError", "ShapeError",
     "TracejitError",
     "TracerError", "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError",
-    "UnknownBackend", "UserError", "VerifyError", "UnsupportedDtype", "WriteError", "meet", "pass_over", "refusals",
+    "UnknownBackend", "UserError", "VerifyError", "UnsupportedDtype", "WriteError", "meet", "name_in", "pass_over",
+    "refusals",
 ]  # fmt: skip
 
 
@@ -283,3 +285,8 @@ class InternalError(TracejitError, AssertionError):
 
 class VerifyError(InternalError):
     """An IR is malformed after a pass."""
+
+
+def name_in(error: NameError) -> str | None:
+    """The name that has no value.  Python tells that of a local one in words only."""
+    return error.name or next(iter(re.findall("'([^']+)'", str(error))), None)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from tracejit.ir.extents import is_asked_by_the_user
 from tracejit.ir.jaxpr import Var
 from tracejit.support.errors import (
     ConcretizationError,
@@ -324,6 +325,11 @@ class Tracer(Cell):
         return format(self) if self._aval.weak and not self._aval.shape else repr(self)
 
     def __repr__(self) -> str:
+        if self._aval.weak and not self._aval.shape and is_asked_by_the_user():  # a key, or part of one
+            known = self._number()
+            if known is not None:
+                return repr(known.item())
+            self.ask()
         return f"Tracer<{self.aval} by {self.interpreter.name}>"
 
     def __copy__(self) -> Any:
