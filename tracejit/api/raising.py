@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from tracejit.support.errors import (
     NumberOutOfBounds,
     TracejitError,
     TracerError,
+    meet,
     name_in,
 )
 from tracejit.support.source import frames_of, located, raised_at, user_location
@@ -26,7 +28,7 @@ from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import recording, recording_of
 
-__all__ = ["Raises", "raise_where", "run_block"]
+__all__ = ["Raises", "caught", "raise_where", "run_block"]
 
 
 class Raises(Again):
@@ -77,6 +79,26 @@ def _symbols() -> frozenset[str]:
         found = recording_of(found.parent)
     every = frozenset[str]().union(*[n.symbols() for shape in shapes for n in shape if isinstance(n, Dim)])
     return frozenset(s for s in every if not isinstance(s, Index))
+
+
+def caught() -> None:
+    """An `except` of the function has caught something.
+
+    Raises: DimDependent where that may come of it that something was given a symbolic extent; what was caught if NumPy
+    would not have raised it.
+    """
+    error = sys.exc_info()[1]
+    if isinstance(error, TracejitError) and current_trace() is not None and _is_of_tracing(error):
+        meet(error)
+        raise error
+    symbols = _symbols()
+    if symbols:
+        raise DimDependent(symbols)
+
+
+def _is_of_tracing(error: TracejitError) -> bool:
+    """Whether an error says that something cannot be traced, or of branches and loops that they do not fit."""
+    return isinstance(error, TracerError) or error.message.startswith(("[cond]", "[loop]", "[while]"))
 
 
 def raise_where(condition: Any, raising: Raises) -> None:

@@ -21,6 +21,7 @@ from tracejit.api.conditions import (
 from tracejit.api.deciding import negation
 from tracejit.api.iterated import held, items, reduces
 from tracejit.api.loops import iteration, repetition
+from tracejit.api.raising import caught
 from tracejit.tracer.catching import managed
 from tracejit.tracer.statements.calls import Statements
 
@@ -47,5 +48,6 @@ STATEMENTS = Statements(
     chain=chain,
     selects=selects,
     claim=claim,
+    caught=caught,
     managed=managed,
 )

@@ -59,7 +59,7 @@ class Joined:
             if isinstance(item, slice):
                 made = _range(item)
                 items.append(made if rank < 2 else _moved(_lifted(made, rank), place))
-            elif weak_kind(item) is not None or isinstance(item, (np.generic, Dim)):
+            elif isinstance(item, (np.generic, Dim)) or aval(as_array(item)).weak:
                 items.append(as_array(item))
             else:
                 items.append(_placed(array_of(item), rank, place))

@@ -380,7 +380,8 @@ def _item(x: Tracer, *place: Any) -> Any:
         x = METHODS["reshape"](x, -1)  # counted in C's order, whatever the order in memory
     elif not place and x.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
-    element = OPERATORS.getitem(x, place[0] if len(place) == 1 else place) if place else x
+    at: Any = place[0] if len(place) == 1 else place
+    element = OPERATORS.getitem(x, at) if place else METHODS["reshape"](x, ()) if x.shape else x
     return python_number(element, _PYTHON_KIND[x.dtype.kind])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import TracerError
+from tracejit.support.errors import TracejitError, TracerError
 
 
 def values_that_nobody_takes(x):
@@ -326,3 +326,75 @@ def test_iterators_that_data_end_are_refused():
 
     with pytest.raises(TracerError, match="whether an iterator ends here"):
         tj.jit(lambda x: sum(Until(x)))(X[1])
+
+
+# -- what only tracing raises ------------------------------------------------------------------------------------------
+def of_the_size(x):
+    try:
+        return np.interp(0.5, np.arange(3.0), x)
+    except Exception:
+        return -1.0
+
+
+def of_a_number(x):
+    try:
+        return x.item()
+    except ValueError:
+        return -1.0
+
+
+def singular(x):
+    try:
+        return np.linalg.inv(x.reshape(1, -1)).sum()
+    except Exception:
+        return -1.0
+
+
+def of_two_dtypes(x):
+    try:
+        y = np.int32(1) if x[0] > 0 else np.float32(2.5)
+        if x[-1] > 0:
+            z = np.int16(3)
+        else:
+            z = np.float64(0.5)
+        return y * z
+    except Exception:
+        return -1.0
+
+
+def within_a_loop(x):
+    s = 0.0
+    for v in x:
+        try:
+            s += v + np.ones(3)[len(x) - 1]
+        except IndexError:
+            s -= v
+        finally:
+            s += 1
+    return s
+
+
+def of_truth(x):
+    try:
+        return sorted(x)[0]
+    except (TypeError, ValueError, RuntimeError):
+        return -1.0
+
+
+@pytest.mark.parametrize("function", [of_the_size, of_a_number, singular, of_two_dtypes, within_a_loop, of_truth])
+def test_what_only_tracing_raises_is_not_caught(function):
+    f = tj.jit(function)
+    for n in (4, 7, 3, 5, 1, 3, 2):
+        x = np.arange(1.0, n + 1)
+        try:
+            result = f(x)
+        except TracejitError as error:
+            assert function in (singular, of_two_dtypes, of_truth), error  # noqa: PT017
+            continue
+        assert result == function(x)
+
+
+def test_an_element_of_an_array_of_one():
+    for shape in ((1,), (1, 1), ()):
+        x = np.full(shape, 2.5)
+        assert tj.jit(lambda x: x.item() * 2)(x) == 5.0

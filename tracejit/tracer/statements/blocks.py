@@ -285,6 +285,8 @@ class _Calls(ast.NodeTransformer):
     def visit_Try(self, node: Any) -> Any:
         after, around = self.after | read(node), self.may_end
         self.may_end = True
+        for handler in node.handlers:
+            handler.body = [at(handler, ast.Expr(self.call(handler, "caught"))), *handler.body]
         for part in [node, *node.handlers]:
             for block in ("body", "orelse", "finalbody"):
                 if getattr(part, block, None):

@@ -62,6 +62,8 @@ class Statements:
     """The value that a comprehension asks for its truth."""
     claim: Callable[..., Any]
     """(test, message): what `assert` asserts."""
+    caught: Callable[[], None]
+    """An `except` has caught something."""
     managed: Callable[[Any], Any]
     """The manager of a `with`."""
 
