@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,25 +9,23 @@ import numpy as np
 
 from tracejit.api.bodies import Again
 from tracejit.api.handing_on import run_by_python
-from tracejit.ir.extents import Dim, DimDependent, Index, Shape
+from tracejit.ir.extents import DimDependent
 from tracejit.support.errors import (
     IndexOutOfBounds,
     NegativePower,
     NumberOutOfBounds,
     TracejitError,
     TracerError,
-    meet,
     name_in,
 )
 from tracejit.support.source import frames_of, located, raised_at, user_location
 from tracejit.tracer.bytecode import raises
-from tracejit.tracer.catching import may_be_caught
+from tracejit.tracer.catching import may_be_caught, symbols_here
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.recorder import recording, recording_of
 
-__all__ = ["Raises", "caught", "raise_where", "run_block"]
+__all__ = ["Raises", "raise_where", "run_block"]
 
 
 class Raises(Again):
@@ -61,7 +58,7 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
         elif not raises(code, place):
             if isinstance(error, RecursionError | MemoryError):  # of the trace, not of what is traced
                 raise
-            symbols = _symbols()
+            symbols = symbols_here()
             if symbols:
                 raise DimDependent(symbols) from error
         raise Raises(block, error) from None
@@ -69,36 +66,6 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
 
 _NUMPYS = IndexOutOfBounds, NumberOutOfBounds, NegativePower
 """Errors of this package for what NumPy and Python refuse too, where it runs."""
-
-
-def _symbols() -> frozenset[str]:
-    """The symbolic extents of what a program is recorded for."""
-    found, shapes = recording(), list[Shape]()
-    while found is not None:
-        shapes += [v.aval.shape for v in found.inputs]
-        found = recording_of(found.parent)
-    every = frozenset[str]().union(*[n.symbols() for shape in shapes for n in shape if isinstance(n, Dim)])
-    return frozenset(s for s in every if not isinstance(s, Index))
-
-
-def caught() -> None:
-    """An `except` of the function has caught something.
-
-    Raises: DimDependent where that may come of it that something was given a symbolic extent; what was caught if NumPy
-    would not have raised it.
-    """
-    error = sys.exc_info()[1]
-    if isinstance(error, TracejitError) and current_trace() is not None and _is_of_tracing(error):
-        meet(error)
-        raise error
-    symbols = _symbols()
-    if symbols:
-        raise DimDependent(symbols)
-
-
-def _is_of_tracing(error: TracejitError) -> bool:
-    """Whether an error says that something cannot be traced, or of branches and loops that they do not fit."""
-    return isinstance(error, TracerError) or error.message.startswith(("[cond]", "[loop]", "[while]"))
 
 
 def raise_where(condition: Any, raising: Raises) -> None:

@@ -21,8 +21,7 @@ from tracejit.api.conditions import (
 from tracejit.api.deciding import negation
 from tracejit.api.iterated import held, items, reduces
 from tracejit.api.loops import iteration, repetition
-from tracejit.api.raising import caught
-from tracejit.tracer.catching import managed
+from tracejit.tracer.catching import caught, managed
 from tracejit.tracer.statements.calls import Statements
 
 __all__ = ["STATEMENTS"]

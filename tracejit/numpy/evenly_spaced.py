@@ -53,7 +53,10 @@ def arange(
     first, stop, step = extent_of(first), extent_of(stop), 1 if step is None else step
     if any(isinstance(n, Dim) for n in (first, stop, step)):
         return _symbolic_range(first, stop, step, dtype)
-    a, b, s = [cast(Any, static_array(n, "arange's arguments")[()]) for n in (first, stop, step)]
+    a, b, s = [
+        n if weak_kind(n) is not None else cast(Any, static_array(n, "arange's arguments")[()])
+        for n in (first, stop, step)
+    ]
     line: np.ndarray[Any, Any] = np.arange(a, b, s, dtype=dtype)  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
     if dtype is None and config.default_dtype_bits == 32:
         line = line.astype(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, is_empty
+from tracejit.ir.extents import Dim, Extent, is_empty
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import as_extent, axis_index, not_negative, reject, static_int
 from tracejit.numpy.counts import check_not_empty
@@ -27,6 +27,7 @@ from tracejit.support.dtypes import complex_dtype, real_dtype
 from tracejit.support.errors import ShapeError
 from tracejit.support.typing import ArrayLike, AxisLike, Result
 from tracejit.tracer.failures import Reason
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.substitutes import redirect_members
 from tracejit.tracer.tables import FUNCTIONS
 
@@ -248,7 +249,8 @@ def _frequencies(k: ArrayLike, n: Extent, d: ArrayLike, dtype: Any) -> Result:
     check_not_empty("fft.fftfreq", n, why=_NO_SAMPLES)
     if is_empty(n):
         raise _NO_SAMPLES.error()
-    found = u.multiply(k, u.divide(1.0, u.multiply(extent_value(n, np.float64), d)))
+    whole = OPERATORS.number_of_extents(n) if isinstance(n, Dim) else n
+    found = u.multiply(k, u.divide(1.0, u.multiply(whole, d)))
     return found if dtype is None else to_dtype(found, dtype)
 
 

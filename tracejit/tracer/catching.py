@@ -11,12 +11,15 @@ from collections.abc import Set as AbstractSet
 from types import CodeType, FunctionType
 from typing import Any
 
+from tracejit.ir.extents import Dim, DimDependent, Index, Shape
+from tracejit.support.errors import TracejitError, TracerError, meet
 from tracejit.support.source import is_internal
 from tracejit.tracer.bytecode import catches, catches_at, gives_nothing
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.places import held_by_class
+from tracejit.tracer.recorder import recording, recording_of
 
-__all__ = ["OF_INDICES", "managed", "may_be_caught"]
+__all__ = ["OF_INDICES", "caught", "managed", "may_be_caught", "symbols_here"]
 
 OF_INDICES = frozenset({"IndexError", "LookupError"})
 """The classes of errors by which an index out of range is caught."""
@@ -76,7 +79,10 @@ class _Managed:
 
     def __exit__(self, *error: Any) -> Any:
         _open().remove(self)
-        return type(self._manager).__exit__(self._manager, *error)
+        swallowed = type(self._manager).__exit__(self._manager, *error)
+        if swallowed and error[1] is not None:
+            caught(error[1])
+        return swallowed
 
 
 def _below(kind: Any) -> list[type]:
@@ -108,3 +114,33 @@ def _may_swallow(manager: Any) -> bool:
         and not is_internal(leave.__code__.co_filename)
         and not gives_nothing(leave.__code__)
     )
+
+
+def symbols_here() -> frozenset[str]:
+    """The symbolic extents of what a program is recorded for."""
+    found, shapes = recording(), list[Shape]()
+    while found is not None:
+        shapes += [v.aval.shape for v in found.inputs]
+        found = recording_of(found.parent)
+    every = frozenset[str]().union(*[n.symbols() for shape in shapes for n in shape if isinstance(n, Dim)])
+    return frozenset(s for s in every if not isinstance(s, Index))
+
+
+def caught(error: BaseException | None = None) -> None:
+    """An `except` of the function has caught something, or a manager swallowed this error.
+
+    Raises: DimDependent where that may come of it that something was given a symbolic extent; what was caught if NumPy
+    would not have raised it.
+    """
+    error = sys.exc_info()[1] if error is None else error
+    if isinstance(error, TracejitError) and current_trace() is not None and _is_of_tracing(error):
+        meet(error)
+        raise error
+    symbols = symbols_here()
+    if symbols:
+        raise DimDependent(symbols)
+
+
+def _is_of_tracing(error: TracejitError) -> bool:
+    """Whether an error says that something cannot be traced, or of branches and loops that they do not fit."""
+    return isinstance(error, TracerError) or error.message.startswith(("[cond]", "[loop]", "[while]"))

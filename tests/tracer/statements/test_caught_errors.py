@@ -398,3 +398,84 @@ def test_an_element_of_an_array_of_one():
     for shape in ((1,), (1, 1), ()):
         x = np.full(shape, 2.5)
         assert tj.jit(lambda x: x.item() * 2)(x) == 5.0
+
+
+def regular(A, b):
+    try:
+        return np.linalg.solve(A, b)
+    except Exception:
+        return np.zeros(len(b))
+
+
+def suppressed(A, b):
+    with contextlib.suppress(Exception):
+        return np.linalg.solve(A, b)
+    return np.zeros(len(b))
+
+
+def raised_and_caught(A, b):
+    try:
+        if b[0] > 1e9:
+            raise ValueError("large")
+        r = b.sum()
+    except Exception:
+        r = -1.0
+    return r
+
+
+def a_growing_list(A, b):
+    try:
+        found = []
+        for v in b:
+            if v > -1e9:
+                found.append(v)
+        r = len(found) * 1.0
+    except TypeError:
+        r = -1.0
+    return r
+
+
+def sides_of_two_dtypes(A, b):
+    try:
+        y = b if b[0] > 0 else b.astype(int)
+    except (TypeError, ValueError):
+        y = b * 0
+    return y
+
+
+def new_keys(A, b):
+    try:
+        d = {"k": 0}
+        if b[0] > 0:
+            d["k"] += 1
+            d["z"] = 1
+        return d["k"]
+    except:  # noqa: E722
+        return -1
+
+
+def until_it_works(A, b):
+    for k in range(5):
+        try:
+            L = np.linalg.cholesky(A @ A.T + np.eye(len(b)))
+            break
+        except Exception:
+            L = np.eye(len(b)) * 10.0**k
+    return L
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        regular, suppressed, raised_and_caught, a_growing_list, sides_of_two_dtypes, new_keys, until_it_works,
+    ],
+)  # fmt: skip
+def test_refusals_leave_through_handlers(function):
+    f, rng = tj.jit(function), np.random.default_rng(0)
+    for n in (3, 4, 5, 2):
+        args = rng.random((n, n)) + n * np.eye(n), rng.random(n)
+        try:
+            result = f(*args)
+        except TracejitError:
+            continue
+        np.testing.assert_allclose(result, function(*args))
