@@ -21,7 +21,7 @@ from tracejit.api.conditions import (
 from tracejit.api.deciding import negation
 from tracejit.api.iterated import held, items, reduces
 from tracejit.api.loops import iteration, repetition
-from tracejit.tracer.catching import caught, managed
+from tracejit.tracer.catching import caught, leaving, managed
 from tracejit.tracer.statements.calls import Statements
 
 __all__ = ["STATEMENTS"]
@@ -48,5 +48,6 @@ STATEMENTS = Statements(
     selects=selects,
     claim=claim,
     caught=caught,
+    leaving=leaving,
     managed=managed,
 )

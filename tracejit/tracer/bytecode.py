@@ -61,16 +61,46 @@ def _variables(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames + tuple(n for n in code.co_cellvars if n not in code.co_varnames) + code.co_freevars
 
 
+_RESUMED = 0x20 | 0x80 | 0x200  # generators and coroutines, whose tables are never empty
+
+
+@cache
+def swallows(code: CodeType) -> bool:
+    """Whether code may end an exception of any class: by a bare `except`, one of BaseException, or a jump in a
+    `finally`.
+    """
+    if "BaseException" in code.co_names and catches(code):
+        return True
+    targets = {target for _, _, target in _handlers(code)}
+    inside = False
+    first = False
+    for name, _, offset in instructions(code):
+        if offset in targets:
+            inside, first = name == "PUSH_EXC_INFO", True
+            continue
+        if inside:
+            if (first and name == "POP_TOP") or name in ("RETURN_VALUE", "RETURN_CONST"):
+                return True
+            if name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START", "RERAISE"):
+                inside = False
+            if "JUMP_BACKWARD" in name:
+                return True
+            first = False
+    return False
+
+
 @cache
 def decides(code: CodeType) -> bool:
-    """Whether code, or code within it, has jumps (loops, branches, conditional expressions) or asks `x is y`, `x in y`,
-    `not x`, or for the least or greatest by a key.
+    """Whether code, or code within it, has jumps (loops, branches, conditional expressions), a `try`, or asks `x is y`,
+    `x in y`, `not x`, or for the least or greatest by a key.
 
     >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
     (False, True)
     """
     asks = "FOR_ITER", "IS_OP", "CONTAINS_OP", "UNARY_NOT"
     if not {"min", "max"}.isdisjoint(code.co_names) and any("key" in x for x in code.co_consts if type(x) is tuple):
+        return True
+    if code.co_exceptiontable and not code.co_flags & _RESUMED:
         return True
     return any("JUMP" in name or name in asks for name, _, _ in instructions(code)) or any(
         decides(x) for x in code.co_consts if isinstance(x, CodeType)

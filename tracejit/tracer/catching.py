@@ -12,14 +12,14 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tracejit.ir.extents import Dim, DimDependent, Index, Shape
-from tracejit.support.errors import TracejitError, TracerError, meet
+from tracejit.support.errors import Restart, TracejitError, TracerError, meet
 from tracejit.support.source import is_internal
 from tracejit.tracer.bytecode import catches, catches_at, gives_nothing
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.places import held_by_class
 from tracejit.tracer.recorder import recording, recording_of
 
-__all__ = ["OF_INDICES", "caught", "managed", "may_be_caught", "symbols_here"]
+__all__ = ["OF_INDICES", "caught", "leaving", "managed", "may_be_caught", "symbols_here"]
 
 OF_INDICES = frozenset({"IndexError", "LookupError"})
 """The classes of errors by which an index out of range is caught."""
@@ -69,6 +69,8 @@ class _Managed:
 
     def catches(self, names: AbstractSet[str]) -> bool:
         """Whether it may swallow an error, of these classes if there are names."""
+        if isinstance(self._manager, contextlib.ExitStack):
+            return False
         kinds = getattr(self._manager, "_exceptions", None) if type(self._manager) is contextlib.suppress else None
         return not names or kinds is None or not names.isdisjoint(b.__name__ for kind in kinds for b in _below(kind))
 
@@ -100,10 +102,8 @@ def _may_swallow(manager: Any) -> bool:
     `except`, or it is `contextlib.suppress`.
     """
     kind: Any = type(manager)
-    if kind is contextlib.suppress:
+    if kind is contextlib.suppress or isinstance(manager, contextlib.ExitStack):
         return True
-    if isinstance(manager, contextlib.ExitStack):
-        return False
     generator = getattr(manager, "gen", None) if issubclass(kind, contextlib._GeneratorContextManager) else None  # pyright: ignore[reportPrivateUsage]
     if generator is not None:
         code = getattr(generator, "gi_code", None)
@@ -130,15 +130,23 @@ def caught(error: BaseException | None = None) -> None:
     """An `except` of the function has caught something, or a manager swallowed this error.
 
     Raises: DimDependent where that may come of it that something was given a symbolic extent; what was caught if NumPy
-    would not have raised it.
+    would not have raised it, or the trace begins again by it.
     """
     error = sys.exc_info()[1] if error is None else error
+    if isinstance(error, Restart):
+        raise error
     if isinstance(error, TracejitError) and current_trace() is not None and _is_of_tracing(error):
         meet(error)
         raise error
     symbols = symbols_here()
     if symbols:
         raise DimDependent(symbols)
+
+
+def leaving() -> None:
+    """A `finally` leaves by `return`, `break` or `continue`, and with it what was raised, if anything was."""
+    if sys.exc_info()[1] is not None:
+        caught()
 
 
 def _is_of_tracing(error: TracejitError) -> bool:

@@ -22,12 +22,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tracejit.ir.extents import DimDependent
 from tracejit.support.config import config
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
-from tracejit.tracer.bytecode import decides
+from tracejit.tracer.bytecode import decides, swallows
 from tracejit.tracer.caches import Cached, CachedProperty
 from tracejit.tracer.contents import family, namespace_of, underlying
 from tracejit.tracer.current import current_trace
@@ -263,6 +264,8 @@ class Substitution:
         stored = code_names(function.__code__)[2]
         closure = [self._cell(cell, name, name in stored, trace) for cell, name in zip(cells, names, strict=True)]
         code = traced_code(function.__code__)
+        if code is function.__code__ and swallows(code):
+            _know_sizes()
         by_name = dict(zip(names, [new for new, _ in closure], strict=True))
         clone = FunctionType(
             code,
@@ -380,6 +383,18 @@ def _is_pythons_random(value: Any) -> bool:
     """Whether a value is a generator of Python's `random`, which holds one itself."""
     random = sys.modules.get("random")
     return random is not None and isinstance(value, random.Random)
+
+
+def _know_sizes() -> None:
+    """A function may end what a trace begins again by, where it asks for a symbolic extent: they are known before.
+
+    Raises: DimDependent.
+    """
+    from tracejit.tracer.catching import symbols_here  # which needs what is defined here
+
+    symbols = symbols_here()
+    if symbols:
+        raise DimDependent(symbols)
 
 
 def traced_code(code: CodeType) -> CodeType:

@@ -287,6 +287,8 @@ class _Calls(ast.NodeTransformer):
         self.may_end = True
         for handler in node.handlers:
             handler.body = [at(handler, ast.Expr(self.call(handler, "caught"))), *handler.body]
+        if has(node.finalbody, ast.Return, ast.Break, ast.Continue):
+            node.finalbody = [at(node, ast.Expr(self.call(node, "leaving"))), *node.finalbody]
         for part in [node, *node.handlers]:
             for block in ("body", "orelse", "finalbody"):
                 if getattr(part, block, None):
