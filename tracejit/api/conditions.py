@@ -174,11 +174,12 @@ def _is_hashed(holder: Any) -> bool:
 
 
 def _key(value: Any) -> Any:
-    """What a value is to a container that looks for it by its hash: extents are numbers."""
+    """What a value is to a container that looks for it by its hash: extents are numbers, which have to be known."""
     if isinstance(value, Dim):
         return value if has_count(value) else value.__index__()
-    if type(value) is tuple:
-        return tuple([_key(x) for x in value])
+    if isinstance(value, tuple):
+        for x in value:
+            _key(x)
     return value
 
 

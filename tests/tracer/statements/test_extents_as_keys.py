@@ -2,6 +2,7 @@
 
 from collections import Counter, OrderedDict, UserDict, defaultdict, deque
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -59,6 +60,25 @@ def counted_up(x):
     return n
 
 
+class Pair(NamedTuple):
+    rows: int
+    columns: int
+
+
+class Key(tuple):
+    pass
+
+
+def named(x):
+    table = {Pair(3, 2): 1.0, Pair(6, 2): 2.0}
+    n = len(x)
+    return (
+        Pair(n, 2) in table, Pair(n, 2) not in table, Pair(n, 2) in {*table}, (Pair(n, 2), "a") in {(Pair(3, 2), "a")},
+        Key((n, 1)) in {Key((3, 1))}, Pair(n, 2) in table.keys(), (Pair(n, 2), 1.0) in table.items(),
+        x * table[Pair(n, 2)] if Pair(n, 2) in table else x,
+    )  # fmt: skip
+
+
 def made_of_extents(x, y):
     d = {len(x): 1}
     if len(y) in d:
@@ -66,7 +86,7 @@ def made_of_extents(x, y):
     return len(d), len(x) in {len(y): 1}.keys(), (len(x), len(y)) in {(3, 3), (4, 5)}
 
 
-@pytest.mark.parametrize("function", [looked_up, by_shape, of_a_method, many, counted_up])
+@pytest.mark.parametrize("function", [looked_up, by_shape, of_a_method, many, counted_up, named])
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_extents_are_numbers_to_containers(function, dynamic):
     f = tj.jit(function) if dynamic is None else tj.jit(function, dynamic_shapes=True)
