@@ -15,6 +15,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.places import MISSING, number_said
 from tracejit.tracer.recorder import recording
 from tracejit.tracer.statements.decisions import Site
+from tracejit.tracer.substitutes import no_answer
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -32,6 +33,8 @@ def condition(x: Any) -> Any:
     user's what its `__bool__` says.
     """
     x = operand(x)
+    if x is NotImplemented and current_trace() is not None:
+        raise no_answer()
     if (said := number_said(x, "__bool__")) is not MISSING:
         x = said
     absence = absence_of(x)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Dim, greater_extent, has_count, smaller_extent
-from tracejit.support.errors import DtypeError, UnsupportedError, pass_over
+from tracejit.support.errors import DtypeError, TracerError, UnsupportedError, meet, pass_over
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.tracer.absence import absence_of, known_to_be_there, used
@@ -285,6 +285,8 @@ def _conversion(kind: Any) -> Callable[..., Any]:
     def convert(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and kind in _SAID_BY and (said := number_said(args[0], _SAID_BY[kind])) is not MISSING:
             args = (said,)
+        if kind is bool and args and args[0] is NotImplemented:
+            raise no_answer()
         counted = len(args) == 1 and isinstance(args[0], Dim) and has_count(args[0])
         if kind is complex and (len(args) > 1 or kwargs) and any(map(_is_traced, (*args, *kwargs.values()))):
             return _of_parts(*args, **kwargs)
@@ -310,6 +312,17 @@ def _conversion(kind: Any) -> Callable[..., Any]:
         return METHODS["astype"](x, dtype, copy=False)  # np.float64(x) is x where it is an array of float64
 
     return convert
+
+
+def no_answer() -> TracerError:
+    """Of a special method that does not know traced numbers, whose NotImplemented would count as true."""
+    error = TracerError(
+        "NotImplemented as a condition: a special method (`__eq__`, `__lt__`) of a number was called by its name with "
+        "a traced number; use the operator",
+        location=user_location(),
+    )
+    meet(error)
+    return error
 
 
 def _is_traced(x: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import TracejitError, TracerError
 
 TABLE = {0: 1.0}
 ORDER = [1, 2, 3]
@@ -760,3 +760,18 @@ def test_what_happens_on_one_way_only(function):
                 continue
             np.testing.assert_equal(got, want)
     assert refused == (function.__name__ in REFUSED)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, k: 1 if int.__eq__(4, k) else 0,
+        lambda x, k: not (9).__lt__(k),
+        lambda x, k: bool((9).__lt__(k)),
+        lambda x, k: x if (2.0).__lt__(x[0]) else -x,
+        lambda x, k: x.sum() > 0 and (9).__eq__(k) and 3.0,
+    ],
+)
+def test_special_methods_that_do_not_know_traced_numbers_decide_nothing(function):
+    with pytest.raises(TracerError, match="use the operator"):
+        tj.jit(function)(np.arange(1.0, 4.0), 5)
