@@ -365,7 +365,8 @@ class beta(Distribution):
         """The probability of less than or equal to x."""
         z, _, first, second = standard(x, loc, scale, a, b)
         inside = (z >= 0) & (z <= 1)
-        return outside(inside, s.betainc(first, second, u.where(inside, z, 0.5)), u.where(z < 0, 0.0, 1.0), of=z)
+        value = s.betainc(first, second, u.where(inside, z, 0.5))
+        return outside(z >= 0, u.where(z > 1, 1.0, value), 0.0, of=z)
 
     @staticmethod
     def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
@@ -373,7 +374,7 @@ class beta(Distribution):
         z, _, first, second = standard(x, loc, scale, a, b)
         inside = (z >= 0) & (z <= 1)
         value = s.betainc(second, first, 1 - u.where(inside, z, 0.5))
-        return outside(inside, value, u.where(z < 0, 1.0, 0.0), of=z)
+        return outside(z >= 0, u.where(z > 1, 0.0, value), 1.0, of=z)
 
 
 class t(Distribution):

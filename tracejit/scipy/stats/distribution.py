@@ -16,7 +16,7 @@ from tracejit.support.typing import ArrayLike, Result
 __all__ = ["Distribution", "log1mexp", "outside", "standard"]
 
 
-def outside(valid: Any, value: Any, otherwise: Any = -np.inf, *, of: Any = None) -> Any:
+def outside(valid: Any, value: Any, otherwise: float = -np.inf, *, of: Any = None) -> Any:
     """`value` where the argument is in the support, else another number; NaN where the argument `of` is."""
     found = u.where(valid, value, otherwise)
     return found if of is None else u.where(u.isnan(of), np.nan, found)
