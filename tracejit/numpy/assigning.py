@@ -32,8 +32,8 @@ from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice, update_slice
 from tracejit.support.errors import (
     DtypeError,
+    RefusedByNumPy,
     ShapeError,
-    TracerError,
     UnsupportedError,
 )
 from tracejit.support.source import user_location
@@ -54,7 +54,7 @@ def assign(x: ArrayLike, index: IndexLike, value: ArrayLike) -> None:
     """
     if isinstance(x, Tracer) and x.is_scalar:
         check_is_number(x)
-        raise TracerError(
+        raise RefusedByNumPy(
             "a number has no elements to change, in NumPy neither; make it an array (np.array(x))",
             location=user_location(),
         )

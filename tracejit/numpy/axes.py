@@ -25,7 +25,13 @@ from tracejit.ir.extents import (
 from tracejit.numpy.number_checks import check_none
 from tracejit.primitives.comparison import Lt
 from tracejit.support.axes import axis_index
-from tracejit.support.errors import ConcretizationError, DtypeError, ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import (
+    ConcretizationError,
+    DtypeError,
+    RefusedByNumPy,
+    ShapeError,
+    UnsupportedError,
+)
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, Result, ShapeLike
 from tracejit.tracer.failures import Reason
@@ -105,7 +111,7 @@ def as_extent(n: ArrayLike) -> Extent:
     except TypeError as error:
         if isinstance(error, ConcretizationError):
             raise
-        raise TracerError(
+        raise RefusedByNumPy(
             f"a shape is made of integers, not of {type(n).__name__} {n!r}", location=user_location()
         ) from error
 
@@ -202,4 +208,4 @@ def static_int(x: ArrayLike, what: str) -> int:
     except TypeError as error:
         if isinstance(error, ConcretizationError):
             raise
-        raise TracerError(f"{what} must be an integer, not {x!r}", location=user_location()) from error
+        raise RefusedByNumPy(f"{what} must be an integer, not {x!r}", location=user_location()) from error

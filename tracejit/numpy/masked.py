@@ -24,7 +24,7 @@ from tracejit.numpy.shaping import copy
 from tracejit.primitives.reduction import extreme
 from tracejit.primitives.shape import reshape
 from tracejit.support.dtypes import weak_kind
-from tracejit.support.errors import ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import RefusedByNumPy, ShapeError, UnsupportedError
 from tracejit.support.source import Location, user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, IndexLike, Result
 from tracejit.tracer.failures import empty_reduction
@@ -182,7 +182,7 @@ class Selection(Tracer):
         return repr(self) if not spec else format(self.become("formatting"), spec)
 
     def __hash__(self) -> int:
-        raise TracerError(
+        raise RefusedByNumPy(
             "a traced array is unhashable, as np.ndarray is; look it up by something else", location=user_location()
         )
 

@@ -21,7 +21,7 @@ from tracejit.primitives.creation import extent_value
 from tracejit.primitives.cumulative import cumulative
 from tracejit.primitives.shape import reshape, transpose
 from tracejit.support.dtypes import canonical, real_dtype, result_type
-from tracejit.support.errors import DtypeError, ShapeError, TracerError, UnsupportedError
+from tracejit.support.errors import DtypeError, RefusedByNumPy, ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 from tracejit.tracer.failures import NO_WEIGHT, empty_reduction
@@ -47,7 +47,7 @@ __all__ = [
 def _one_axis(axis: AxisLike, rank: int) -> int:
     """An axis, counted from the first.  Raises: TracerError for several."""
     if isinstance(axis, (tuple, list)):
-        raise TracerError(
+        raise RefusedByNumPy(
             f"one axis is expected, not {axis!r}; reshape the array so that several become one",
             location=user_location(),
         )

@@ -21,7 +21,8 @@ __all__ = [
     "FailedCheck",
     "ForbiddenValue",
     "InternalError", "LaunchError",
-    "LeakedTracerError", "LinearAlgebraError", "MissingRuleError", "OptionError", "OutOfMemory", "Restart",
+    "LeakedTracerError", "LinearAlgebraError", "MissingRuleError", "OptionError", "OutOfMemory",
+    "RefusedByNumPy", "Restart",
     "ScheduleError", "ShapeError",
     "TracejitError",
     "TracerError", "IndexOutOfBounds", "NegativePower", "NumberOutOfBounds", "UnsupportedAttribute", "UnsupportedError",
@@ -97,6 +98,10 @@ class DtypeError(UserError, TypeError):
 
 class TracerError(UserError, TypeError):
     """A traced value was used where a concrete one is needed, or the other way round."""
+
+
+class RefusedByNumPy(TracerError):
+    """NumPy, or Python, refuses it as well: an `except` of the function may catch it."""
 
 
 class ConcretizationError(TracerError):

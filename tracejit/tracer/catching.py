@@ -12,7 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tracejit.ir.extents import Dim, DimDependent, Index, Shape
-from tracejit.support.errors import Restart, TracejitError, TracerError, meet
+from tracejit.support.errors import RefusedByNumPy, Restart, TracejitError, TracerError, meet
 from tracejit.support.source import is_internal
 from tracejit.tracer.bytecode import catches, catches_at, gives_nothing
 from tracejit.tracer.current import current_trace
@@ -151,4 +151,6 @@ def leaving() -> None:
 
 def _is_of_tracing(error: TracejitError) -> bool:
     """Whether an error says that something cannot be traced, or of branches and loops that they do not fit."""
-    return isinstance(error, TracerError) or error.message.startswith(("[cond]", "[loop]", "[while]"))
+    if isinstance(error, TracerError):
+        return not isinstance(error, RefusedByNumPy)
+    return error.message.startswith(("[cond]", "[loop]", "[while]"))

@@ -15,8 +15,8 @@ from tracejit.ir.extents import is_asked_by_the_user
 from tracejit.ir.jaxpr import Var
 from tracejit.support.errors import (
     ConcretizationError,
+    RefusedByNumPy,
     ShapeError,
-    TracerError,
     UnsupportedAttribute,
     UnsupportedError,
     meet,
@@ -109,12 +109,12 @@ class Tracer(Cell):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TracerError(f"len() of {self._of_rank_0()}", location=user_location())
+            raise RefusedByNumPy(f"len() of {self._of_rank_0()}", location=user_location())
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise TracerError(f"iteration over {self._of_rank_0()}", location=user_location())
+            raise RefusedByNumPy(f"iteration over {self._of_rank_0()}", location=user_location())
         return (self[i] for i in range(int(self.shape[0])))
 
     def _of_rank_0(self) -> str:
@@ -122,7 +122,7 @@ class Tracer(Cell):
 
     def __getitem__(self, index: Any) -> Any:
         if self._aval.weak and is_number(self):
-            raise TracerError(f"an element of {self._of_rank_0()}", location=user_location())
+            raise RefusedByNumPy(f"an element of {self._of_rank_0()}", location=user_location())
         return OPERATORS.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -259,7 +259,7 @@ class Tracer(Cell):
         if self.absence is not None:
             self.absence.use()
         if self.shape:
-            raise TracerError("round() is for numbers, in NumPy too; use np.round(x)", location=user_location())
+            raise RefusedByNumPy("round() is for numbers, in NumPy too; use np.round(x)", location=user_location())
         if self.dtype.kind == "c":
             raise TypeError(f"type {class_of(self).__name__} doesn't define __round__ method")
         if self.aval.weak and ndigits is not None:
@@ -343,7 +343,7 @@ class Tracer(Cell):
 
     def __hash__(self) -> int:
         if not self.is_scalar:
-            raise TracerError(
+            raise RefusedByNumPy(
                 "a traced array is unhashable, as np.ndarray is; look it up by something else", location=user_location()
             )
         known = self._number()

@@ -479,3 +479,24 @@ def test_refusals_leave_through_handlers(function):
         except TracejitError:
             continue
         np.testing.assert_allclose(result, function(*args))
+
+
+def test_what_numpy_refuses_too_is_caught():
+    def f(x, n):
+        found = []
+        for what in (lambda: len(n), lambda: n[0], lambda: [v for v in n], lambda: {x: 1}, lambda: round(x)):
+            try:
+                what()
+            except TypeError:
+                found.append(1)
+            else:
+                found.append(0)
+        return found
+
+    for n in (3, 2.5, np.float32(2)):
+        x = np.arange(3.0)
+        try:
+            right = f(x, n)
+        except IndexError:
+            continue
+        assert tj.jit(f)(x, n) == right
