@@ -18,6 +18,8 @@ from tracejit.ir.kernel import (
     Statement,
     Value,
     accesses_of,
+    operands_of,
+    results_of,
     walk,
 )
 from tracejit.ir.rewrite import map_blocks, replace, substitute
@@ -68,10 +70,11 @@ class _Once:
             assert s.combine is not None
             n, c = len(s.params), s.combine
             same: dict[Value, Operand] = {c.params[second + k]: c.params[first + k] for k in (0, n)}
+            ends = tuple([replace(r, same) for k, r in enumerate(c.results) if k != second])
             combine = Lambda(
                 tuple([p for k, p in enumerate(c.params) if k % n != second]),
-                tuple([substitute(x, same) for x in c.body]),
-                tuple([replace(r, same) for k, r in enumerate(c.results) if k != second]),
+                _needed(tuple([substitute(x, same) for x in c.body]), ends),
+                ends,
             )
             params, inits, yields, results = (
                 tuple([x for k, x in enumerate(have) if k != second])
@@ -83,6 +86,16 @@ class _Once:
                 s, params=params, inits=inits, yields=yields, results=results, combine=combine, body=body
             )  # fmt: skip
         return s
+
+
+def _needed(body: Block, ends: tuple[Operand, ...]) -> Block:
+    """The statements of a function that its results follow from."""
+    wanted, out = set(ends), list[Statement]()
+    for s in reversed(body):
+        if not wanted.isdisjoint(results_of(s)):
+            wanted.update(operands_of(s))
+            out.append(s)
+    return tuple(reversed(out))
 
 
 def _twins(s: For, stored: set[Buffer]) -> tuple[int, int] | None:
