@@ -33,7 +33,8 @@ from tracejit.tracer.trace import Trace
 
 __all__ = ["prepared", "tracing"]
 
-import_module("tracejit.tracer.standard_library")  # it registers what stands for its functions
+for _name in ("handed_functions", "standard_library"):  # they register what stands for their functions
+    import_module(f"tracejit.tracer.{_name}")
 
 F = TypeVar("F", bound=Callable[..., Any])
 

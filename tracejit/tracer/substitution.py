@@ -54,8 +54,8 @@ _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-d
 _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
 _HOLDERS = _MEMBERS | {functools.partial, functools.partialmethod, functools.singledispatchmethod, np.vectorize}
 _WATCHED_MODULES = frozenset({
-    "copy", "importlib", "math", "os", "random", "scipy", "scipy.fft", "scipy.linalg", "scipy.special", "tracejit",
-    "tracejit.numpy",
+    "builtins", "copy", "functools", "importlib", "itertools", "math", "os", "random", "scipy", "scipy.fft",
+    "scipy.linalg", "scipy.special", "tracejit", "tracejit.numpy",
 })  # fmt: skip
 
 
