@@ -20,10 +20,11 @@ from tracejit.support.errors import (
 )
 from tracejit.support.source import frames_of, located, raised_at, user_location
 from tracejit.tracer.bytecode import raises
-from tracejit.tracer.catching import may_be_caught, symbols_here
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
+from tracejit.tracer.numpys_errors import as_numpy_raises
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.recorder import symbols_here
 
 __all__ = ["Raises", "raise_where", "run_block"]
 
@@ -47,8 +48,10 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
         return run_by_python(block, assigned)
     except _NUMPYS as error:
         raise Raises(block, error) from None
-    except TracejitError:
-        raise
+    except TracejitError as error:
+        if not _is_numpys(error):
+            raise
+        raise Raises(block, error) from None
     except Exception as error:
         code, place = frames_of(error)[-1]
         trace = current_trace()
@@ -62,6 +65,15 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
             if symbols:
                 raise DimDependent(symbols) from error
         raise Raises(block, error) from None
+
+
+def _is_numpys(error: TracejitError) -> bool:
+    """Whether NumPy raises an error of that class where this one was raised.
+
+    Raises: DimDependent where the sizes have to be known first.
+    """
+    found = as_numpy_raises(error)
+    return found is not error and not isinstance(found, TracejitError) and isinstance(error, type(found))
 
 
 _NUMPYS = IndexOutOfBounds, NumberOutOfBounds, NegativePower
@@ -79,13 +91,6 @@ def raise_where(condition: Any, raising: Raises) -> None:
             raise TracerError(
                 "whether an iterator ends here is known to the program alone, which takes nothing from iterators; "
                 "write the loop as `while`, or yield from a generator",
-                location=user_location(),
-            ) from error
-        if may_be_caught():
-            raise TracerError(
-                f"whether {type(error).__name__} is raised is known to the program alone, and a `try` or `with` "
-                "around it may catch it: an exception leaves the compiled function; decide with `if`, or np.where, "
-                "what is done in its place",
                 location=user_location(),
             ) from error
         OPERATORS.check_none(condition if condition.dtype == np.bool_ else np.not_equal(condition, 0), Raised(error))

@@ -22,6 +22,7 @@ from tracejit.api.deciding import negation
 from tracejit.api.iterated import held, items, reduces
 from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.catching import caught, leaving, managed
+from tracejit.tracer.numpys_errors import numpys
 from tracejit.tracer.statements.calls import Statements
 
 __all__ = ["STATEMENTS"]
@@ -48,6 +49,7 @@ STATEMENTS = Statements(
     selects=selects,
     claim=claim,
     caught=caught,
+    numpys=numpys,
     leaving=leaving,
     managed=managed,
 )

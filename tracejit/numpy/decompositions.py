@@ -26,19 +26,16 @@ from tracejit.primitives import (
 )
 from tracejit.primitives.creation import extent_value, iota
 from tracejit.support.dtypes import complex_dtype, real_dtype, short_name
-from tracejit.support.errors import DtypeError, LinearAlgebraError, TracerError
+from tracejit.support.errors import DtypeError, LinearAlgebraError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.catching import may_be_caught
 from tracejit.tracer.failures import Reason
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.recorder import recording
 from tracejit.tracer.tables import FUNCTIONS
-from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "cholesky", "cond_of_singular_values", "det", "eig", "eigh", "eigvals", "eigvalsh", "fails_where", "inv", "lstsq",
+    "cholesky", "cond_of_singular_values", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
     "matrix_rank", "pinv", "qr", "singular_values", "slogdet", "solve", "svd", "svdvals", "tensorinv", "tensorsolve",
     "unchecked_inverse",
 ]  # fmt: skip
@@ -54,21 +51,6 @@ _WIDE, _WIDE_COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
 def _fails(message: str) -> LinearAlgebraError:
     return LinearAlgebraError(message, location=user_location())
-
-
-def fails_where(wrong: ArrayLike, reason: Reason, number: ArrayLike = None) -> None:
-    """The program fails if an element of `wrong` holds.   number: what the text names (see `check_none`).
-
-    Raises: TracerError within a `try` of the user's: its `except` would not see it.
-    """
-    if isinstance(wrong, Tracer) and recording() is not None and may_be_caught():
-        name = "LinAlgError" if reason.kind is LinearAlgebraError else "ValueError"
-        raise TracerError(
-            f"whether {name} ({reason.text}) is raised is known to the program alone, and a `try` around it may "
-            "catch it: an exception leaves the compiled function; put the `try` around the call of that",
-            location=user_location(),
-        )
-    check_none(wrong, reason, number)
 
 
 def _matrices(x: ArrayLike, square: bool = False) -> tuple[Result, np.dtype[Any]]:
@@ -142,7 +124,7 @@ def cholesky(a: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = F
     if not _nothing(shape[-1:]):
         lost = r.any(u.isnan(m.diagonal_of(out)), -1)
         finite = r.all(u.isfinite(m.lower_part(x)), (-2, -1))
-        fails_where(u.logical_and(lost, finite), NOT_DEFINITE)
+        check_none(u.logical_and(lost, finite), NOT_DEFINITE)
     return to_dtype(m.adjoint(out) if upper else out, dtype)
 
 
@@ -155,7 +137,7 @@ def _factored(x: ArrayLike, checked: bool = True) -> tuple[Result, Result]:
     """Factors and permutation.  checked: the program fails where a pivot is zero."""
     factors, _, order = lu_primitive.lu(x)
     if checked and not _nothing(aval(x).shape[-1:]):
-        fails_where(u.equal(m.diagonal_of(factors), 0.0), SINGULAR)
+        check_none(u.equal(m.diagonal_of(factors), 0.0), SINGULAR)
     return factors, order
 
 
@@ -385,7 +367,7 @@ def _all_finite(x: ArrayLike, lower: bool) -> Result:
 def _for_eigenvalues(a: ArrayLike) -> tuple[Result, np.dtype[Any]]:
     """Square matrices, and the dtype of their eigenvalues; the program fails if an element is infinite or NaN."""
     x, dtype = _matrices(a, square=True)
-    fails_where(u.logical_not(r.all(u.isfinite(x))), NOT_FINITE)
+    check_none(u.logical_not(r.all(u.isfinite(x))), NOT_FINITE)
     return x, complex_dtype(dtype)
 
 
@@ -449,7 +431,7 @@ def svd(
     x, dtype = _matrices(a, square=hermitian)
     if hermitian:
         x = m.mirrored(x)
-    fails_where(r.any(u.isnan(x), (-2, -1)), NO_SVD)
+    check_none(r.any(u.isnan(x), (-2, -1)), NO_SVD)
     left, s, right = spectral.svd(x, full_matrices)
     if subset_by_index is not None:
         left, s, right = _part(left, part), _part(s, part), _part(right, part, slice(None))
@@ -461,7 +443,7 @@ def singular_values(x: ArrayLike, hermitian: bool = False, reason: Reason = NO_S
     y, dtype = _matrices(x, square=hermitian)
     if hermitian:
         y = m.mirrored(y)
-    fails_where(r.any(u.isnan(y), (-2, -1)), reason)
+    check_none(r.any(u.isnan(y), (-2, -1)), reason)
     (s,) = bind(spectral.SVD(False, False), y)
     return to_dtype(s, real_dtype(dtype))
 
@@ -535,7 +517,7 @@ def pinv(a: ArrayLike, rcond: ArrayLike = None, hermitian: bool = False, *, rtol
         return m.adjoint(array_of(a))
     if hermitian:
         x = m.mirrored(x)
-    fails_where(r.any(u.isnan(x), (-2, -1)), NO_SVD)
+    check_none(r.any(u.isnan(x), (-2, -1)), NO_SVD)
     left, s, right = spectral.svd(x)
     ratio = array_of(rcond)
     if aval(ratio).ndim:
@@ -571,7 +553,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None, *, numpy_resid: b
     rows, columns = aval(x).shape
     if aval(right).shape[0] != rows:
         raise _fails("Incompatible dimensions")
-    fails_where(r.any(u.isnan(x)), NO_LEAST_SQUARES)
+    check_none(r.any(u.isnan(x)), NO_LEAST_SQUARES)
     left, s, vt = spectral.svd(x)
     eps = float(np.finfo(np.float64).eps)
     if rcond is None:

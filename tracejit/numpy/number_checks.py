@@ -20,10 +20,12 @@ from tracejit.primitives.comparison import And, Eq, Gt, Lt, Not, Or, Xor
 from tracejit.primitives.elementwise import Add, Mul, Sub
 from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.transcendental import Exp2
+from tracejit.support.errors import NumberOutOfBounds, UnsupportedError
 from tracejit.support.typing import ArrayLike
+from tracejit.tracer.catching import refuse_if_caught
 from tracejit.tracer.current import give_up
 from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, Raised, Reason, failures_here, note_failure
-from tracejit.tracer.interpreter import bind, current_interpreter
+from tracejit.tracer.interpreter import bind, current_interpreter, surely_runs
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["check_exponent", "check_growth", "check_none", "check_number"]
@@ -194,7 +196,20 @@ def _may_be(x: Range, number: int) -> bool:
 
 
 def _fail(outside: ArrayLike, number: ArrayLike, about: Any) -> None:
-    """The program fails where `outside` holds, and says which number it was."""
+    """The program fails where `outside` holds, and says which number it was.
+
+    Raises: TracerError within a `try` that would catch it.
+    """
+    value = outside.known() if isinstance(outside, Tracer) else None
+    if value is not None and not value.any():
+        return
+    if isinstance(about, (Reason, Raised)):
+        if value is not None and surely_runs():
+            raise about.error()
+        kind = about.kind if isinstance(about, Reason) else type(about.exception)
+        base = next(base for base in kind.__mro__ if not base.__module__.startswith("tracejit."))
+        if base is not Exception and not issubclass(kind, (NumberOutOfBounds, UnsupportedError)):
+            refuse_if_caught(kind, f"{base.__name__} ({about.text})")
     site = np.int64((failures_here().site(about) + 1) << INDEX_BITS)
     mark = bind(Or(), bind(And(), number, np.int64((1 << INDEX_BITS) - 1)), site)
     note_failure(elementwise.select(outside, mark, np.int64(0)))

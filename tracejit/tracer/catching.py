@@ -11,15 +11,16 @@ from collections.abc import Set as AbstractSet
 from types import CodeType, FunctionType
 from typing import Any
 
-from tracejit.ir.extents import Dim, DimDependent, Index, Shape
+from tracejit.ir.extents import DimDependent
 from tracejit.support.errors import RefusedByNumPy, Restart, TracejitError, TracerError, meet
-from tracejit.support.source import is_internal
+from tracejit.support.source import is_internal, user_location
 from tracejit.tracer.bytecode import catches, catches_at, gives_nothing
 from tracejit.tracer.current import current_trace
+from tracejit.tracer.numpys_errors import as_numpy_raises
 from tracejit.tracer.places import held_by_class
-from tracejit.tracer.recorder import recording, recording_of
+from tracejit.tracer.recorder import recording, symbols_here
 
-__all__ = ["OF_INDICES", "caught", "leaving", "managed", "may_be_caught", "symbols_here"]
+__all__ = ["OF_INDICES", "caught", "leaving", "managed", "may_be_caught", "refuse_if_caught"]
 
 OF_INDICES = frozenset({"IndexError", "LookupError"})
 """The classes of errors by which an index out of range is caught."""
@@ -28,8 +29,8 @@ OF_INDICES = frozenset({"IndexError", "LookupError"})
 def may_be_caught(names: AbstractSet[str] = frozenset()) -> bool:
     """Whether an `except` of the function that is traced, or of one that it calls, is around.
 
-    names: only one in a function that reads one of these.  One around a transformation that runs without being compiled
-    catches what is raised when that has run.
+    names: only one in a function that reads one of these, or no other class of errors where "BaseException" is among
+    them.  One around a transformation that runs without being compiled catches what is raised when that has run.
     """
     trace = current_trace()
     if trace is not None and any(m.trace is trace and m.catches(names) for m in _open()):
@@ -43,10 +44,34 @@ def may_be_caught(names: AbstractSet[str] = frozenset()) -> bool:
                 return found
             if code.co_qualname == "prepared.<locals>.run":
                 within = found
-        elif catches_at(code, frame.f_lasti) and (not names or not names.isdisjoint(code.co_names)):
+        elif catches_at(code, frame.f_lasti) and _names_one(code, names):
             found = True
         frame = frame.f_back
     return within
+
+
+def _names_one(code: CodeType, names: AbstractSet[str]) -> bool:
+    if not names or not names.isdisjoint(code.co_names):
+        return True
+    return "BaseException" in names and not any(n.endswith(_ENDINGS) for n in code.co_names)  # a bare `except`
+
+
+_ENDINGS = "Error", "Exception", "Exit", "Interrupt", "Iteration", "Warning"
+
+
+def refuse_if_caught(kind: type[BaseException], name: str) -> None:
+    """An error of a class may leave the program.
+
+    name: what it is called.   Raises: TracerError within a `try` that catches it, whose `except` would not see it.
+    """
+    names = {base.__name__ for base in kind.__mro__ if issubclass(base, BaseException)}
+    if recording() is not None and may_be_caught(names):
+        raise TracerError(
+            f"whether {name} is raised is known to the program alone, and a `try` or `with` around it may catch it: an "
+            "exception leaves the compiled function; decide with `if`, or np.where, what is done in its place, or put "
+            "the `try` around the call of that",
+            location=user_location(),
+        )
 
 
 _managers = threading.local()
@@ -81,14 +106,20 @@ class _Managed:
 
     def __exit__(self, *error: Any) -> Any:
         _open().remove(self)
+        given = error[1]
+        found = as_numpy_raises(given)
+        if found is not None:
+            error = type(found), found, found.__traceback__
         swallowed = type(self._manager).__exit__(self._manager, *error)
-        if swallowed and error[1] is not None:
-            caught(error[1])
+        if swallowed and found is not None:
+            caught(found)
+        elif found is not None and found is not given:
+            raise found from None
         return swallowed
 
 
 def _below(kind: Any) -> list[type]:
-    """The classes of errors that `except kind` catches, as far as `OF_INDICES` names them."""
+    """A class, and those of errors that `except kind` catches, as far as `OF_INDICES` names them."""
     return [x for x in (kind, IndexError, LookupError) if isinstance(kind, type) and issubclass(x, kind)]
 
 
@@ -114,16 +145,6 @@ def _may_swallow(manager: Any) -> bool:
         and not is_internal(leave.__code__.co_filename)
         and not gives_nothing(leave.__code__)
     )
-
-
-def symbols_here() -> frozenset[str]:
-    """The symbolic extents of what a program is recorded for."""
-    found, shapes = recording(), list[Shape]()
-    while found is not None:
-        shapes += [v.aval.shape for v in found.inputs]
-        found = recording_of(found.parent)
-    every = frozenset[str]().union(*[n.symbols() for shape in shapes for n in shape if isinstance(n, Dim)])
-    return frozenset(s for s in every if not isinstance(s, Index))
 
 
 def caught(error: BaseException | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim
+from tracejit.ir.extents import Dim, same_shape
 from tracejit.support.errors import ShapeError
 from tracejit.support.source import user_location
 from tracejit.tracer.calls import handed_out, unchecked
@@ -104,9 +104,16 @@ def in_place(name: str) -> Callable[..., Any]:
             self.check_alone()  # where only the data tell whether it is an array
             return getattr(self, f"__{name}__")(other)  # results of rank 0 are NumPy scalars: `s += 1` makes a new one
         result = computed(ARITHMETIC[name], (self, other)) if has_mixed(other) else ARITHMETIC[name](self, other)
-        if len(np.shape(result)) > self.ndim:
+        shape = np.shape(result)
+        if name == "matmul" and not same_shape(shape, self.shape):  # which NumPy does not spread
             raise ShapeError(
-                f"an array of shape {self.shape} cannot become one of shape {np.shape(result)} in place; use y = x + "
+                f"a product of shape {shape} does not go into an array of shape {self.shape} in place; use y = x @ ... "
+                "for a new array",
+                location=user_location(),
+            )
+        if len(shape) > self.ndim:
+            raise ShapeError(
+                f"an array of shape {self.shape} cannot become one of shape {shape} in place; use y = x + "
                 "... for a new array",
                 location=user_location(),
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import DimDependent, Extent, prod
+from tracejit.ir.extents import Dim, DimDependent, Extent, Index, Shape, prod
 from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range
@@ -27,7 +27,10 @@ from tracejit.tracer.restarts import NeedValue
 from tracejit.tracer.same import same_value
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["StageInterpreter", "left_early", "recording", "recording_of", "sizes_of_inputs", "with_masks_by_value"]
+__all__ = [
+    "StageInterpreter", "left_early", "recording", "recording_of", "sizes_of_inputs", "symbols_here",
+    "with_masks_by_value",
+]  # fmt: skip
 
 
 class StageInterpreter(Interpreter):
@@ -400,3 +403,13 @@ def recording_of(interpreter: Interpreter | None) -> StageInterpreter | None:
 def recording() -> StageInterpreter | None:
     """What records a program, if anything does here and now."""
     return recording_of(current_interpreter())
+
+
+def symbols_here() -> frozenset[str]:
+    """The symbolic extents of what a program is recorded for."""
+    found, shapes = recording(), list[Shape]()
+    while found is not None:
+        shapes += [v.aval.shape for v in found.inputs]
+        found = recording_of(found.parent)
+    every = frozenset[str]().union(*[n.symbols() for shape in shapes for n in shape if isinstance(n, Dim)])
+    return frozenset(s for s in every if not isinstance(s, Index))

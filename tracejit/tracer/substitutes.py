@@ -36,7 +36,8 @@ from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
 __all__ = [
-    "CREATION", "OF_LISTS", "REDIRECTED", "MethodsOfUfunc", "Redirected", "called_here", "converter", "is_instance",
+    "CREATION", "OF_LISTS", "REDIRECTED", "MethodsOfUfunc", "Redirected", "called_here", "converter", "dispatching",
+    "for_nested", "is_instance",
     "python_number", "reads_attribute", "real_part", "redirect_members", "substitute_for", "type_of",
 ]  # fmt: skip
 
@@ -77,12 +78,12 @@ def redirect_members(members: Mapping[Any, Callable[..., Any]], *, only_nested: 
     """
     for original, function in members.items():
         if isinstance(original, np.ufunc) and only_nested:
-            CALLED[original] = _for_nested(original, function)
+            CALLED[original] = for_nested(original, function)
             continue
         if isinstance(original, type):
             substitute = function
         else:
-            substitute = _for_nested(original, function) if only_nested else _dispatching(original, function)
+            substitute = for_nested(original, function) if only_nested else dispatching(original, function)
         REDIRECTED[id(original)] = Redirected(original, substitute)
 
 
@@ -185,7 +186,7 @@ def _decorators(code: CodeType) -> Iterator[tuple[int, int]]:
                 break
 
 
-def _dispatching(original: Any, function: Callable[..., Any]) -> Any:
+def dispatching(original: Any, function: Callable[..., Any]) -> Any:
     """`original` outside of traces, `function` inside, with new arrays as cells of the trace
     that can be filled in place.
     """
@@ -208,7 +209,7 @@ def _dispatching(original: Any, function: Callable[..., Any]) -> Any:
     return functools.update_wrapper(call, original)
 
 
-def _for_nested(original: Any, function: Callable[..., Any]) -> Any:
+def for_nested(original: Any, function: Callable[..., Any]) -> Any:
     """`original`, but `function` where a traced array is in a list or tuple; that of a ufunc fills `out=` itself."""
 
     def call(*args: Any, **kwargs: Any) -> Any:

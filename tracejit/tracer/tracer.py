@@ -152,11 +152,13 @@ class Tracer(Cell):
             if name.startswith("__"):
                 raise AttributeError(name)
             self._refuse_attribute(name)
-        return (
-            handed_out(function, self)
-            if name in PROPERTIES
-            else lambda *args, **kwargs: handed_out(function, self, *args, **kwargs)
-        )
+        if name in PROPERTIES:
+            return handed_out(function, self)
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return handed_out(METHODS[name], self, *args, **kwargs)
+
+        return method
 
     def _of_number(self, name: str) -> Any:
         """An attribute of a Python number."""
@@ -200,10 +202,12 @@ class Tracer(Cell):
 
     # -- NumPy's protocols ---------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return NotImplemented if any(map(has_its_own_ufuncs, inputs)) else call_ufunc(ufunc, method, inputs, kwargs)
+        if any(map(has_its_own_ufuncs, inputs)):
+            return NotImplemented
+        return call_ufunc(ufunc, method, inputs, dict(kwargs))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return call_function(func, args, kwargs)
+        return call_function(func, args, dict(kwargs))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
         known = self.known()

@@ -11,7 +11,7 @@ from tracejit.ir.extents import Extent, is_one, same_extent
 from tracejit.lax.banded import back_substituted, banded_solution, with_leading_steps, with_steps_back
 from tracejit.numpy import fourier, joining, linear, reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import reject, static_int
-from tracejit.numpy.decompositions import fails_where
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives import matrix_loops as m, shape as p
@@ -150,7 +150,7 @@ def solve_banded(
         start = (*[0] * (len(shape) - 2), upper - most, 0)
         band = p.slice_array(band, start, (*shape[:-2], least + most + 1, shape[-1]))
         out, singular = banded_solution(_rows_of_band(band, least, most), least, right)
-        fails_where(singular, _SINGULAR)
+        check_none(singular, _SINGULAR)
     return without_column(out) if vector else out
 
 
@@ -207,7 +207,7 @@ def _factored_band(ab: ArrayLike, reason: Reason) -> Result:
     columns = scan(step, start, with_leading_steps(ab, -1))[1]
     factor = with_steps_back(columns, -1)
     found, number = first_of(u.isnan(_diagonal_row(factor, 0)))
-    fails_where(found, reason, u.add(number, 1))
+    check_none(found, reason, u.add(number, 1))
     return factor
 
 
@@ -403,7 +403,7 @@ def solve_toeplitz(c_or_cr: Any, b: ArrayLike, check_finite: bool = True) -> Res
     carry = (at_first, at_first, x, empty)
     if not is_one(n):
         carry, _ = scan(step, carry, u.add(iota((n - 1,), 0, np.int64), 1))
-    fails_where(carry[3], _SINGULAR_MINOR)
+    check_none(carry[3], _SINGULAR_MINOR)
     return without_column(carry[2]) if vector else carry[2]
 
 
@@ -464,7 +464,7 @@ def solve_circulant(
         least = tol
     near = u.less_equal(sizes, least)
     if singular == "raise":
-        fails_where(r.any(near), _NEAR_SINGULAR)
+        check_none(r.any(near), _NEAR_SINGULAR)
     values = u.where(near, 1, values)
     quotient = u.divide(fourier.fft(shaping.moveaxis(right, baxis, -1)), values)
     out = fourier.ifft(u.where(near, 0, quotient))

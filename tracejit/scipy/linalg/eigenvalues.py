@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject
-from tracejit.numpy.decompositions import fails_where
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.primitives import (
     matrix_loops as m,
@@ -55,7 +55,7 @@ def _generalized(x: ArrayLike, b: ArrayLike, lower: bool, kind: int) -> tuple[Re
     x = m.mirrored(x, lower)
     factor = triangular.cholesky(m.mirrored(b, lower))
     found, number = first_of(u.isnan(m.diagonal_of(factor)))
-    fails_where(found, _B_NOT_DEFINITE, u.add(number, 1))
+    check_none(found, _B_NOT_DEFINITE, u.add(number, 1))
     if kind == 1:
         half = triangular.triangular_solve(factor, x, lower=True)
         return m.adjoint(triangular.triangular_solve(factor, m.adjoint(half), lower=True)), factor

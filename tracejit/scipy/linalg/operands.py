@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.ir.extents import Shape, is_empty as has_none, prod, same_extent
 from tracejit.numpy import reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import reject
-from tracejit.numpy.decompositions import fails_where
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, broadcast_shapes, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives import shape as p
@@ -71,7 +71,7 @@ def numbers(name: str, x: ArrayLike, check_finite: bool = True) -> Result:
 def finite(x: ArrayLike) -> Result:
     """An operand; the program fails if an element is infinite or NaN."""
     if aval(x).dtype.kind in "fc":
-        fails_where(u.logical_not(r.all(u.isfinite(x))), NOT_FINITE)
+        check_none(u.logical_not(r.all(u.isfinite(x))), NOT_FINITE)
     return x
 
 

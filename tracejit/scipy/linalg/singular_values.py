@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.ir.extents import Dim, Extent
 from tracejit.numpy import decompositions as d, joining, linear, reductions as r, ufuncs as u
 from tracejit.numpy.axes import reject
-from tracejit.numpy.decompositions import fails_where
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.primitives import (
     lu as of_lu,
@@ -61,7 +61,7 @@ def svd(
     if lapack_driver not in ("gesdd", "gesvd"):
         raise reject(f'lapack_driver must be "gesdd" or "gesvd", not "{lapack_driver}"')
     if not check_finite:
-        fails_where(r.any(u.isnan(x)), _NO_SVD)
+        check_none(r.any(u.isnan(x)), _NO_SVD)
     if compute_uv:
         return spectral.svd(x, bool(full_matrices))
     (s,) = bind(spectral.SVD(False, False), x)

@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.ir.extents import Extent, is_one
 from tracejit.numpy import complex_parts, joining, shaping, ufuncs as u
 from tracejit.numpy.axes import is_zero, reject, static_int
-from tracejit.numpy.decompositions import fails_where
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of
 from tracejit.primitives import matrix_loops as m, shape as p
@@ -146,7 +146,7 @@ def companion(a: ArrayLike) -> Result:
     if not n >= 2:
         raise reject("The length of `a` along the last axis must be at least 2.")
     first = joining.part(x, rank - 1, 0, 1)
-    fails_where(u.equal(first, 0), _ZERO_FIRST)
+    check_none(u.equal(first, 0), _ZERO_FIRST)
     row = u.divide(u.negative(joining.part(x, rank - 1, 1, n - 1)), u.multiply(1.0, first))
     return _with_first_row(row, lambda i, j: u.equal(i, u.add(j, 1)))
 
@@ -232,7 +232,7 @@ def fiedler_companion(a: ArrayLike) -> Result:
         return m.zeros((*lead, 0, 0) if lead else (0,), aval(x).dtype)  # several are JAX's, which are matrices
     first = joining.part(x, len(lead), 0, 1)
     if n > 1:
-        fails_where(u.equal(first, 0), _ZERO_LEADING)
+        check_none(u.equal(first, 0), _ZERO_LEADING)
     x = u.divide(x, first)
     if n == 1:
         return u.negative(p.reshape(joining.part(x, len(lead), 1, 1), (*lead, 1, 1)))

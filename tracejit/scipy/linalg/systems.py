@@ -10,7 +10,7 @@ from tracejit.ir.extents import is_one, prod
 from tracejit.lax.linalg import lu_pivots_to_permutation
 from tracejit.numpy import decompositions as d, norms, reductions as r, shaping, ufuncs as u
 from tracejit.numpy.axes import reject
-from tracejit.numpy.decompositions import fails_where
+from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.primitives import lu as of_lu, matrix_loops as m, shape as p, sylvester as of_sylvester, triangular
 from tracejit.primitives.complex_numbers import conj
@@ -96,13 +96,13 @@ def solve_triangular(
     if _is_conjugated(trans):
         x = conj(x)
     if not unit_diagonal and not is_empty(right):
-        fails_where(*_with_reason(u.equal(m.diagonal_of(x), 0), _ZERO_ON_DIAGONAL))
+        check_none(*_with_reason(u.equal(m.diagonal_of(x), 0), _ZERO_ON_DIAGONAL))
     out = triangular.triangular_solve(x, right, lower=bool(lower), transposed=transposed, unit=bool(unit_diagonal))
     return without_column(out) if vector else out
 
 
 def _with_reason(wrong: ArrayLike, reason: Reason, shift: int = 0) -> tuple[Result, Reason, Result]:
-    """What `fails_where` takes, for the first place along the last axis."""
+    """What `check_none` takes, for the first place along the last axis."""
     found, number = first_of(wrong)
     return found, reason, u.add(number, shift)
 
@@ -118,7 +118,7 @@ def _factor(name: str, a: ArrayLike, lower: bool, check_finite: bool) -> tuple[R
         raise reject(f"Input array is expected to be square but has the shape: {shape}.")
     factor = triangular.cholesky(x if lower else m.adjoint(x))
     if not is_empty(x):
-        fails_where(*_with_reason(u.isnan(m.diagonal_of(factor)), _NOT_DEFINITE, 1))
+        check_none(*_with_reason(u.isnan(m.diagonal_of(factor)), _NOT_DEFINITE, 1))
     return x, factor if lower else m.adjoint(factor)
 
 
@@ -323,7 +323,7 @@ def _check_regular(wrong: ArrayLike) -> None:
     stack = r.any(wrong, -1)
     flat = p.reshape(stack, (prod(aval(stack).shape),))
     found, number = first_of(flat)
-    fails_where(found, _SINGULAR_IN_STACK if aval(stack).ndim else _SINGULAR, number)
+    check_none(found, _SINGULAR_IN_STACK if aval(stack).ndim else _SINGULAR, number)
 
 
 def _solved(a: ArrayLike, right: ArrayLike, kind: str, lower: bool, transposed: bool) -> Result:
@@ -396,7 +396,7 @@ def solve(
     right = column(right) if vector else right
     if len(shape) == 2 and is_one(shape[-1]):  # a number, for any right-hand side
         number = p.reshape(x, ())
-        fails_where(u.equal(number, 0), _SINGULAR_NUMBER)
+        check_none(u.equal(number, 0), _SINGULAR_NUMBER)
         out = u.divide(right, number)
         return without_column(out) if vector else out
     if not same_rows(x, right):

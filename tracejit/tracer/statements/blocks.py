@@ -287,14 +287,22 @@ class _Calls(ast.NodeTransformer):
         self.may_end = True
         for handler in node.handlers:
             handler.body = [at(handler, ast.Expr(self.call(handler, "caught"))), *handler.body]
-        if has(node.finalbody, ast.Return, ast.Break, ast.Continue):
+        leaves = has(node.finalbody, ast.Return, ast.Break, ast.Continue)
+        if leaves:
             node.finalbody = [at(node, ast.Expr(self.call(node, "leaving"))), *node.finalbody]
         for part in [node, *node.handlers]:
             for block in ("body", "orelse", "finalbody"):
                 if getattr(part, block, None):
                     setattr(part, block, self.block(getattr(part, block), after))
+        if node.handlers or leaves:
+            node.body = [self.with_numpys_errors(node, node.body)]
         self.may_end = around
         return node
+
+    def with_numpys_errors(self, node: Any, body: list[ast.stmt]) -> ast.stmt:
+        """What a `try` tries, with errors as NumPy raises them."""
+        handler = ast.ExceptHandler(None, None, [ast.Expr(self.call(node, "numpys")), ast.Raise(None, None)])
+        return at(node, ast.Try(body, [handler], [], []))
 
     def visit_TryStar(self, node: Any) -> Any:
         return self.visit_Try(node)

@@ -64,6 +64,8 @@ class Statements:
     """(test, message): what `assert` asserts."""
     caught: Callable[[], None]
     """An `except` has caught something."""
+    numpys: Callable[[], None]
+    """An error is about to meet an `except`."""
     leaving: Callable[[], None]
     """A `finally` leaves by a jump."""
     managed: Callable[[Any], Any]

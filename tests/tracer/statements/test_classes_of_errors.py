@@ -1,0 +1,275 @@
+"""The `except` that runs is the one that NumPy's error meets: its class is NumPy's, and its text as well."""
+
+import contextlib
+import linecache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import TracerError
+
+KINDS = (
+    "ZeroDivisionError", "np.linalg.LinAlgError", "OverflowError", "IndexError", "KeyError", "AssertionError",
+    "NotImplementedError", "AttributeError", "ValueError", "TypeError", "Exception",
+)  # fmt: skip
+
+STATEMENTS = """
+np.average(x, weights=np.ones(3))
+np.average(x, weights=np.zeros(3))
+x[0] = "a"
+x.fill("a")
+np.arange()
+np.tril(x[0])
+x[::0]
+y = np.arange(3); y -= x[:3]
+np.linalg.matrix_power(np.ones((2, 3)), 2)
+np.linalg.pinv(x)
+x[[0, 1]] = np.ones(3)
+x @= np.ones(3)
+x.transpose(1, 0)
+np.rot90(x)
+np.fft.fft(x, axis=1)
+x.reshape(7)
+x + np.ones(5)
+np.concatenate([x, x[None]])
+np.stack([x, np.ones(9)])
+np.linalg.inv(x)
+x.sum(axis=3)
+x[1, 2]
+x[9]
+x["a"]
+x[1.5]
+x @ np.ones((4, 4, 4))
+np.zeros(-1)
+np.ones(3) @ x[0]
+x << 2
+~x
+np.bincount(x)
+x.argmax(5)
+np.take(x, 100)
+np.split(x, 7)
+np.linspace(0, 1, -3)
+np.unravel_index(900, (3, 4))
+assert len(x) == 3
+int("a")
+[1][4]
+{}["a"]
+np.sum(x, foo=1)
+x.foo
+np.foo
+np.einsum("ij,jk", x, x)
+np.cross(x, x)
+np.interp(x, x, np.ones(7))
+np.diag(np.ones((2, 2, 2)))
+np.swapaxes(x, 0, 3)
+np.expand_dims(x, 5)
+np.squeeze(x[None], 1)
+np.broadcast_to(x, (2, 7))
+np.where(x > 0, x, np.ones(6))
+np.select([x > 0], [x, x])
+np.clip(x)
+np.gradient(x[:1])
+np.histogram(x, bins=-1)
+np.pad(x, -1)
+np.roll(x, 1, axis=4)
+np.insert(x, 20, 1)
+np.delete(x, 20)
+np.cov(x, ddof=1.5)
+np.percentile(x, 101)
+x.astype("foo")
+np.put(x, [20], 1)
+x.reshape(-1, -1)
+np.arange(0, 1, 0)
+np.eye(-2)
+np.convolve(x, [])
+np.trace(x)
+np.linalg.norm(x, axis=3)
+np.linalg.det(np.ones((2, 3)))
+np.linalg.cholesky(x)
+np.add(x, x, out=np.ones(9))
+np.add(x, x, dtype=int)
+np.isnan("a")
+x += 1j
+x[:3] += np.ones(2)
+x[:, 0]
+x[[True, False]]
+x[x[None] > 0]
+len(x[0])
+iter(x[0])
+float(x)
+bool(x)
+x.dot(np.ones(11))
+x.item(7)
+hash(x)
+x()
+del x[0]
+""".strip().split("\n")
+
+
+def made(text: str) -> Any:
+    """The function of a text, whose lines the tracer can read."""
+    name = f"<{__name__} {hash(text)}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    names: dict[str, Any] = {"np": np, "contextlib": contextlib}
+    exec(compile(text, name, "exec"), names)
+    return names["f"]
+
+
+def outcome(f: Any, *args: Any) -> Any:
+    try:
+        return f(*args)
+    except Exception as error:
+        return error
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_the_except_that_runs(statement: str):
+    handlers = "\n".join(f"    except {kind}:\n        r = -{n + 1}.0" for n, kind in enumerate(KINDS))
+    f = made(f"def f(x):\n    r = 0.0\n    try:\n        {statement}\n{handlers}\n    return x * 1 + r\n")
+    compiled = tj.jit(f)
+    for size in (3, 4, 4, 1, 0, 2, 5):
+        x = np.arange(1.0, size + 1)
+        wanted, found = outcome(f, x.copy()), outcome(compiled, x.copy())
+        if isinstance(found, TracerError) and "an exception leaves the compiled function" in str(found):
+            assert "weights" in statement
+            continue
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{size} elements")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "statement", ["x.reshape(7)", "x + np.ones(5)", "x.sum(axis=3)", "np.linalg.inv(x)", "x @ np.ones((4, 4, 4))"]
+)
+def test_its_text(statement: str):
+    f = made(
+        f"def f(x, out):\n    try:\n        {statement}\n    except Exception as error:\n"
+        "        out.append((type(error).__name__, str(error)))\n    return x\n"
+    )
+    given: list[Any] = []
+    traced: list[Any] = []
+    f(np.ones(3), given)
+    tj.jit(lambda x: f(x, traced))(np.ones(3))
+    assert traced == given
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ['x == "a"', "x[0] = None", "y = x.sum(); y.fill(1.0)", "np.triu_indices(2.5)", "x[:1] = None"],
+)
+@pytest.mark.parametrize(
+    "around",
+    [
+        "try:\n        {}\n    except Exception:\n        return -1.0",
+        "with contextlib.suppress(TypeError):\n        {}",
+    ],
+)
+def test_what_numpy_takes_is_refused(around: str, statement: str):
+    """And not handled as if NumPy had refused it."""
+    f = made(f"def f(x):\n    {around.format(statement)}\n    return x\n")
+    f(np.ones(3))
+    with pytest.raises(TracerError, match="NumPy takes it"):
+        tj.jit(f)(np.ones(3))
+
+
+def on_one_side(x: Any) -> Any:
+    r = 0.0
+    if x.sum() > 6:
+        r = x.reshape(2, -1).sum()
+    return r + 1
+
+
+def on_one_side_caught(x: Any) -> Any:
+    try:
+        return on_one_side(x)
+    except ValueError:
+        return -1.0
+
+
+def on_one_side_caught_within(x: Any) -> Any:
+    r = 0.0
+    if x.sum() > 6:
+        try:
+            r = x.reshape(2, -1).sum()
+        except ValueError:
+            r = -1.0
+    return r + 1
+
+
+def test_an_error_of_a_side_comes_where_the_side_is_taken():
+    compiled = tj.jit(on_one_side)
+    assert compiled(np.ones(3)) == 1.0
+    with pytest.raises(ValueError, match="reshape"):
+        compiled(np.ones(3) * 3)
+    assert compiled(np.ones(4) * 3) == 13.0
+    with pytest.raises(TracerError, match="leaves the compiled function"):
+        tj.jit(on_one_side_caught)(np.ones(3))
+    within = tj.jit(on_one_side_caught_within)
+    for x in (np.ones(3), np.ones(3) * 3, np.ones(4), np.ones(4) * 3, np.ones(5) * 3):
+        assert within(x) == on_one_side_caught_within(x)
+
+
+ASSERTED = {
+    "here": """
+def f(x):
+    try:
+        assert x[0] < 1
+    except AssertionError:
+        return -1.0
+    return 1.0
+""",
+    "in a helper": """
+def check(v):
+    assert (v < 1).all(), "too much"
+
+def f(x):
+    try:
+        check(x)
+    except Exception:
+        return -1.0
+    return 1.0
+""",
+    "within a manager": """
+def f(x):
+    with contextlib.suppress(AssertionError):
+        assert x[0] < 1
+        return 1.0
+    return -1.0
+""",
+}  # pytest rewrites the assertions of this module
+
+
+@pytest.mark.parametrize("name", ASSERTED)
+def test_assertions_that_are_caught_are_refused(name: str):
+    with pytest.raises(TracerError, match=r"AssertionError.* is known to the program alone"):
+        tj.jit(made(ASSERTED[name]))(np.array([2.0, 3.0]))
+
+
+def test_assertions_that_another_class_is_caught_around():
+    compiled = tj.jit(made(ASSERTED["here"].replace("except AssertionError", "except KeyError")))
+    assert compiled(np.zeros(2)) == 1.0
+    with pytest.raises(AssertionError):
+        compiled(np.ones(2))
+
+
+OF_COUNTERS = """
+def f(x):
+    r = 0.0
+    try:
+        for k in range(len(x)):
+            assert k < 3, k
+            r += x[k]
+    except AssertionError as error:
+        r -= error.args[0]
+    return r
+"""
+
+
+def test_assertions_of_counters():
+    f = made(OF_COUNTERS)
+    compiled = tj.jit(f)
+    for size in (2, 3, 4, 4, 5, 1, 0):
+        x = np.arange(1.0, size + 1)
+        assert compiled(x) == f(x)

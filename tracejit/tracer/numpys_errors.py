@@ -1,0 +1,192 @@
+"""What NumPy raises where this package raises something, for an `except` of the user's: which one runs depends on the
+class of the error, and what it does on the text.
+
+An operation that failed is done once more by NumPy itself, on arrays of the same shapes and dtypes.
+"""
+
+from __future__ import annotations
+
+import operator as operators
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.extents import Dim, DimDependent
+from tracejit.support.errors import RefusedByNumPy, TracejitError, TracerError, UnsupportedError
+from tracejit.support.source import is_internal, raised_at
+from tracejit.tracer.cell import Cell
+from tracejit.tracer.current import current_trace
+from tracejit.tracer.python_operators import in_place, operator, reflected, unary
+from tracejit.tracer.recorder import symbols_here
+from tracejit.tracer.substitutes import dispatching, for_nested
+from tracejit.tracer.tracer import Tracer
+
+__all__ = ["as_numpy_raises", "numpys"]
+
+_MOST = 1_000_000
+"""Elements of an array that NumPy is tried with."""
+
+_Operation = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
+
+
+def numpys() -> None:
+    """An error is about to meet the `except` of a `try` around it.  Raises: what NumPy raises, if another one."""
+    error = sys.exc_info()[1]
+    found = as_numpy_raises(error)
+    if found is not error and found is not None:
+        raise found from None
+
+
+def as_numpy_raises(error: BaseException | None) -> BaseException | None:
+    """The error of NumPy's in whose place one was raised, that itself where this cannot be told.
+
+    A refusal where NumPy raises none: no `except` of the user's may catch it.
+    Raises: DimDependent where the sizes have to be known first.
+    """
+    if not isinstance(error, Exception) or current_trace() is None or _is_refusal(error):
+        return error
+    frame = _frame_of_operation(error)
+    found = None if frame is None else _operation(frame)
+    if frame is None or found is None:
+        return error
+    symbols = symbols_here()
+    if symbols:
+        raise DimDependent(symbols)
+    try:
+        operation, args, kwargs = found[0], *_examples(found[1:])
+    except _Unknown:
+        return error
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            operation(*args, **kwargs)
+    except Exception as numpys_error:
+        return error if type(numpys_error) is type(error) else numpys_error.with_traceback(error.__traceback__)
+    text = error.message if isinstance(error, TracejitError) else str(error)
+    where = error.location if isinstance(error, TracejitError) else raised_at(error)
+    return TracerError(f"{text}; NumPy takes it, so the `except` around it may not run", location=where)
+
+
+def _is_refusal(error: Exception) -> bool:
+    if isinstance(error, TracerError):
+        return not isinstance(error, RefusedByNumPy)
+    return isinstance(error, UnsupportedError)
+
+
+def _frame_of_operation(error: BaseException) -> FrameType | None:
+    """The frame of this package that the innermost of the user's called, and that the error came from."""
+    at = error.__traceback__
+    within = found = None
+    while at is not None:
+        frame = at.tb_frame
+        if not is_internal(frame.f_code.co_filename):
+            within, found = frame, None
+        elif within is not None and found is None:
+            found = frame
+        at = at.tb_next
+    return found
+
+
+def _operation(frame: FrameType) -> _Operation | None:
+    """What NumPy does where the user's code called this package."""
+    read = _OPERATIONS.get(frame.f_code)
+    return None if read is None else read(frame.f_locals)
+
+
+def _of(function: Callable[..., Any], *operands: str) -> Callable[[Mapping[str, Any]], _Operation]:
+    return lambda held: (function, tuple([held[x] for x in operands]), {})
+
+
+def _method(held: Mapping[str, Any]) -> _Operation:
+    return _called, (held["name"], held["self"], *held["args"]), held["kwargs"]
+
+
+def _called(name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
+    return getattr(x, name)(*args, **kwargs)
+
+
+def _binary(held: Mapping[str, Any]) -> _Operation:
+    if held.get("modulo"):
+        return pow, (held["self"], held["other"], *held["modulo"]), {}
+    return _named(held["name"]), (held["self"], held["other"]), {}
+
+
+def _reflected(held: Mapping[str, Any]) -> _Operation:
+    return _named(held["name"]), (held["other"], held["self"]), {}
+
+
+def _in_place(held: Mapping[str, Any]) -> _Operation:
+    return _named(f"i{held['name']}"), (held["self"], held["other"]), {}
+
+
+def _unary(held: Mapping[str, Any]) -> _Operation:
+    return _named(held["name"]), (held["self"],), {}
+
+
+def _named(name: str) -> Callable[..., Any]:
+    """The function of an operator."""
+    return divmod if name == "divmod" else getattr(operators, f"__{name}__")
+
+
+def _codes(function: Callable[..., Any]) -> CodeType:
+    """The code of the functions that one defines."""
+    code: CodeType = function.__code__  # type: ignore[attr-defined]
+    return next(x for x in code.co_consts if isinstance(x, CodeType))
+
+
+_OPERATIONS: dict[CodeType, Callable[[Mapping[str, Any]], _Operation]] = {
+    _codes(dispatching): lambda held: (held["original"], held["args"], held["kwargs"]),
+    _codes(for_nested): lambda held: (held["original"], held["args"], held["kwargs"]),
+    Tracer.__array_function__.__code__: lambda held: (held["func"], held["args"], held["kwargs"]),
+    Tracer.__array_ufunc__.__code__: lambda held: (
+        held["ufunc"] if held["method"] == "__call__" else getattr(held["ufunc"], held["method"]),
+        held["inputs"],
+        held["kwargs"],
+    ),
+    Tracer.__getitem__.__code__: _of(operators.getitem, "self", "index"),
+    Tracer.__setitem__.__code__: _of(operators.setitem, "self", "index", "value"),
+    Tracer.__iter__.__code__: _of(iter, "self"),
+    Tracer.__len__.__code__: _of(len, "self"),
+    _codes(Tracer.__getattr__): _method,
+    _codes(operator): _binary,
+    _codes(reflected): _reflected,
+    _codes(in_place): _in_place,
+    _codes(unary): _unary,
+}  # fmt: skip
+
+
+class _Unknown(Exception):
+    """An operand has no example."""
+
+
+def _examples(x: Any) -> Any:
+    """Arrays and numbers in place of traced ones, in containers."""
+    if isinstance(x, Cell):
+        return _example(x)
+    if isinstance(x, Dim):
+        raise _Unknown
+    if type(x) in (list, tuple):
+        return type(x)(_examples(v) for v in x)
+    if type(x) is dict:
+        return {key: _examples(v) for key, v in x.items()}
+    if type(x) is slice:
+        return slice(*_examples((x.start, x.stop, x.step)))
+    return x
+
+
+def _example(x: Cell) -> Any:
+    known = x.known()
+    if known is not None and x.shape:
+        return np.array(known)
+    aval = x.aval
+    if any(isinstance(n, Dim) for n in aval.shape) or aval.size > _MOST:
+        raise _Unknown
+    if aval.weak:
+        return (aval.dtype.type(1) if known is None else known).item()
+    if x.is_scalar:
+        return aval.dtype.type(1 if known is None else known)
+    return np.ones(aval.shape, aval.dtype) if known is None else np.array(known)
