@@ -90,17 +90,18 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike = None, to_begin: ArrayLike = None
         raise DtypeError(
             "np.ediff1d subtracts, and bools are not subtracted; convert them to integers", location=user_location()
         )
-    parts: list[Any] = []
-    for value in (to_begin, x, to_end):
-        if value is x:
-            parts.append(_difference(x, 0))
-        elif value is not None:
-            y = array_of(value)
-            if not np.can_cast(aval(y).dtype, dtype, "same_kind"):
-                raise DtypeError(
-                    f"np.ediff1d: {aval(y)} cannot be put beside differences of {dtype}", location=user_location()
-                )
-            parts.append(to_dtype(ravel(y), dtype))
+
+    def beside(value: ArrayLike) -> list[Result]:
+        if value is None:
+            return []
+        y = array_of(value)
+        if not np.can_cast(aval(y).dtype, dtype, "same_kind"):
+            raise DtypeError(
+                f"np.ediff1d: {aval(y)} cannot be put beside differences of {dtype}", location=user_location()
+            )
+        return [to_dtype(ravel(y), dtype)]
+
+    parts = [*beside(to_begin), _difference(x, 0), *beside(to_end)]
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
 

@@ -116,7 +116,9 @@ def _own_attributes(owner: Any, value: Any) -> Any:
 def _get_attribute(owner: Any, name: str, *default: Any) -> Any:
     _note_lookup(owner, name)
     if default and isinstance(owner, Tracer) and not _stands_for_one_with(owner, name):
-        return default[0]  # a number of Python's has no shape
+        if name.startswith("__") or not hasattr(type_of(owner), name):
+            return default[0]  # a number of Python's has no shape
+        return getattr(owner, name)  # which says that it is not supported
     return getattr(owner, name, *default)
 
 

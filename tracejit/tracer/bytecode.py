@@ -73,19 +73,21 @@ def swallows(code: CodeType) -> bool:
         return True
     targets = {target for _, _, target in _handlers(code)}
     inside = False
-    first = False
+    before = ""
     for name, _, offset in instructions(code):
         if offset in targets:
-            inside, first = name == "PUSH_EXC_INFO", True
+            inside, before = name == "PUSH_EXC_INFO", ""
             continue
         if inside:
-            if (first and name == "POP_TOP") or name in ("RETURN_VALUE", "RETURN_CONST"):
+            if (not before and name == "POP_TOP") or name in ("RETURN_VALUE", "RETURN_CONST"):
                 return True
-            if name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START", "RERAISE"):
+            if name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"):
                 inside = False
-            if "JUMP_BACKWARD" in name:
-                return True
-            first = False
+            if name == "POP_EXCEPT":  # what is raised on goes there by a copy
+                if before != "COPY":
+                    return True
+                inside = False
+        before = name
     return False
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Set as AbstractSet
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -15,6 +15,7 @@ from tracejit.ir.extents import DimDependent
 from tracejit.support.errors import RefusedByNumPy, Restart, TracejitError, TracerError, meet
 from tracejit.support.source import is_internal, user_location
 from tracejit.tracer.bytecode import catches, catches_at, gives_nothing
+from tracejit.tracer.cell import Cell
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.numpys_errors import as_numpy_raises
 from tracejit.tracer.places import held_by_class
@@ -59,13 +60,21 @@ def _names_one(code: CodeType, names: AbstractSet[str]) -> bool:
 _ENDINGS = "Error", "Exception", "Exit", "Interrupt", "Iteration", "Warning"
 
 
-def refuse_if_caught(kind: type[BaseException], name: str) -> None:
-    """An error of a class may leave the program.
+def refuse_if_caught(
+    kind: type[BaseException], name: str, *, by: AbstractSet[str] = frozenset(), numbers: Iterable[Any] = ()
+) -> None:
+    """An error of a class may leave the program, or numbers may be such that Python raises it where NumPy has a value.
 
-    name: what it is called.   Raises: TracerError within a `try` that catches it, whose `except` would not see it.
+    name: what it is called.  by: the classes of errors by which it is caught, if not by all that it is of.
+
+    Raises: TracerError within a `try` that catches it, whose `except` would not see it; NeedValue there if that tells
+    one of `numbers`.
     """
-    names = {base.__name__ for base in kind.__mro__ if issubclass(base, BaseException)}
+    names = by or {base.__name__ for base in kind.__mro__ if issubclass(base, BaseException)}
     if recording() is not None and may_be_caught(names):
+        for x in numbers:
+            if isinstance(x, Cell):
+                x.ask()
         raise TracerError(
             f"whether {name} is raised is known to the program alone, and a `try` or `with` around it may catch it: an "
             "exception leaves the compiled function; decide with `if`, or np.where, what is done in its place, or put "

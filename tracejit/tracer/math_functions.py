@@ -235,6 +235,36 @@ def _pow(x: Any, y: Any) -> Any:
     return _of_floats(np.power, x, y)
 
 
+_OF_A_DOMAIN = (
+    "acos", "acosh", "asin", "atanh", "fmod", "gamma", "lgamma", "log", "log10", "log1p", "log2", "pow", "remainder",
+    "sqrt",
+)  # fmt: skip
+_GROWING = "cosh", "exp", "exp2", "expm1", "ldexp", "sinh"
+_RAISING = {
+    **dict.fromkeys(_OF_A_DOMAIN, (ValueError, "math domain error", frozenset[str]())),
+    **dict.fromkeys(_GROWING, (OverflowError, "math range error", frozenset({"OverflowError", "ArithmeticError"}))),
+}
+"""What functions of `math` raise where NumPy's have a value: the class, the text, and by which classes that is caught
+(nobody writes `except Exception` for results that are too great).
+"""
+
+
+def _where_math_raises(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `math` that gives NumPy's NaN or infinity only where no `except` waits for an error."""
+    if name not in _RAISING:
+        return function
+    kind, text, by = _RAISING[name]
+
+    def call(*args: Any) -> Any:
+        if any(isinstance(x, Tracer) for x in args):
+            from tracejit.tracer.catching import refuse_if_caught  # which imports this
+
+            refuse_if_caught(kind, f"{kind.__name__} ({text})", by=by, numbers=args)
+        return function(*args)
+
+    return functools.update_wrapper(call, function)
+
+
 def enter() -> None:
     """Have traced functions call these."""
     functions = _log, _hypot, _pow, _isclose, _gcd, _lcm, _isqrt, _dist, _remainder, _modf, _frexp, _ldexp, _ulp
@@ -245,4 +275,4 @@ def enter() -> None:
         members[getattr(math, name)] = _floor_like(name, ufunc)
     for name, other in (("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln")):
         members[getattr(math, name)] = _special(getattr(math, name), other)
-    redirect_members(members)
+    redirect_members({f: _where_math_raises(f.__name__, g) for f, g in members.items()})

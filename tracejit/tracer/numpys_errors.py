@@ -151,6 +151,7 @@ _OPERATIONS: dict[CodeType, Callable[[Mapping[str, Any]], _Operation]] = {
     Tracer.__setitem__.__code__: _of(operators.setitem, "self", "index", "value"),
     Tracer.__iter__.__code__: _of(iter, "self"),
     Tracer.__len__.__code__: _of(len, "self"),
+    Tracer.__getattr__.__code__: _of(getattr, "self", "name"),
     _codes(Tracer.__getattr__): _method,
     _codes(operator): _binary,
     _codes(reflected): _reflected,

@@ -14,6 +14,7 @@ from tracejit.tracer.cell import Cell, check_is_number
 from tracejit.tracer.current import give_up, wants_booleans
 from tracejit.tracer.mixed import computed, has_mixed
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
+from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = [
     "BINARY",
@@ -64,6 +65,8 @@ def operator(name: str) -> Callable[..., Any]:
             return NotImplemented
         if name in COMPARISONS and _is_no_number(self, other):
             return NotImplemented
+        if name in ("eq", "ne") and self.shape and (other is None or isinstance(other, (str, bytes))):
+            return handed_out(FUNCTIONS[np.full], self.shape, name == "ne", np.bool_)  # which no element is
         if has_mixed(self, other) and name not in COMPARISONS:
             return _of_mixed(name, function, self, other)
         return _of_numbers(name, function, self, other, other) if self.aval.weak else handed_out(function, self, other)
@@ -147,8 +150,8 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
         x, y = python_operand(x), python_operand(y)
         if name in _GROWING:
             OPERATORS.check_growth(name, x, y)
-        if name in _DIVIDING and _may_be_zero(y):
-            give_up("a number may be divided by zero, which Python refuses")
+        if name in _DIVIDING:
+            _check_divisor(y)
     result = _number(handed_out(function, x, y), other)
     if is_number and name in COMPARISONS and isinstance(result, Cell):
         if not wants_booleans():
@@ -158,6 +161,19 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
             result.ask()
         return result if known is None else bool(known)
     return result
+
+
+def _check_divisor(y: Any) -> None:
+    """Python refuses zero, for which the program has an answer."""
+    if not isinstance(y, Cell):
+        if not y:
+            raise ZeroDivisionError("division by zero")
+        return
+    from tracejit.tracer.catching import refuse_if_caught  # which imports this
+
+    refuse_if_caught(ZeroDivisionError, "ZeroDivisionError", numbers=(y,))
+    if _may_be_zero(y):
+        give_up("a number may be divided by zero, which Python refuses")
 
 
 def _is_complex(x: Any) -> bool:

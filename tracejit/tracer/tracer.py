@@ -126,6 +126,8 @@ class Tracer(Cell):
         return OPERATORS.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if value is None and self.dtype.kind == "f":
+            value = np.nan  # as NumPy has it: float(None) is refused, by Python
         OPERATORS.assign(self, index, value)
 
     def __delitem__(self, index: Any) -> NoReturn:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeGuard
 
 from tracejit.support.nodes import define, field
@@ -149,6 +149,8 @@ class _Calls(ast.NodeTransformer):
         """A statement of the body of a class, with the methods rewritten that it defines."""
         if isinstance(statement, ast.ClassDef):
             return self.visit_ClassDef(statement)
+        if isinstance(statement, ast.Try):
+            return self.guarded(statement, lambda block: [self.of_a_class(s) for s in block])
         if not isinstance(statement, ast.FunctionDef):
             return statement
         whole = copy.deepcopy(statement)
@@ -285,6 +287,12 @@ class _Calls(ast.NodeTransformer):
     def visit_Try(self, node: Any) -> Any:
         after, around = self.after | read(node), self.may_end
         self.may_end = True
+        node = self.guarded(node, lambda block: self.block(block, after))
+        self.may_end = around
+        return node
+
+    def guarded(self, node: Any, block_of: Callable[[list[ast.stmt]], list[ast.stmt]]) -> Any:
+        """A `try` of whose errors one is told.   block_of: what becomes of its blocks."""
         for handler in node.handlers:
             handler.body = [at(handler, ast.Expr(self.call(handler, "caught"))), *handler.body]
         leaves = has(node.finalbody, ast.Return, ast.Break, ast.Continue)
@@ -293,10 +301,9 @@ class _Calls(ast.NodeTransformer):
         for part in [node, *node.handlers]:
             for block in ("body", "orelse", "finalbody"):
                 if getattr(part, block, None):
-                    setattr(part, block, self.block(getattr(part, block), after))
+                    setattr(part, block, block_of(getattr(part, block)))
         if node.handlers or leaves:
             node.body = [self.with_numpys_errors(node, node.body)]
-        self.may_end = around
         return node
 
     def with_numpys_errors(self, node: Any, body: list[ast.stmt]) -> ast.stmt:
