@@ -104,6 +104,8 @@ def decides(code: CodeType) -> bool:
         return True
     if code.co_exceptiontable and not code.co_flags & _RESUMED:
         return True
+    if code.co_exceptiontable and (catches(code) or any(n == "WITH_EXCEPT_START" for n, _, _ in instructions(code))):
+        return True
     return any("JUMP" in name or name in asks for name, _, _ in instructions(code)) or any(
         decides(x) for x in code.co_consts if isinstance(x, CodeType)
     )
@@ -322,16 +324,20 @@ def gives_nothing(code: CodeType) -> bool:
 
 
 def _is_except(code: CodeType, place: int) -> bool:
-    """Whether the handler at this offset chooses by the exception's class, or takes all."""
-    first = True
+    """Whether the handler at this offset chooses by the exception's class, takes all, or is a `finally` that leaves."""
+    before = ""
     for name, _, offset in instructions(code):
+        if offset == place and name != "PUSH_EXC_INFO":
+            before = name
         if offset <= place:
             continue
-        if name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH") or (first and name == "POP_TOP"):
+        if name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "RETURN_VALUE", "RETURN_CONST"):
             return True
-        if name in ("RERAISE", "WITH_EXCEPT_START", "RETURN_VALUE", "RETURN_CONST", "PUSH_EXC_INFO"):
+        if name == "POP_EXCEPT" or (not before and name == "POP_TOP"):
+            return before != "COPY"  # by which an exception goes on that nothing ends
+        if name in ("WITH_EXCEPT_START", "PUSH_EXC_INFO"):
             return False
-        first = False
+        before = name
     return False
 
 

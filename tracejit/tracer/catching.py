@@ -8,7 +8,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterable, Set as AbstractSet
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from tracejit.ir.extents import DimDependent
@@ -75,12 +75,14 @@ def refuse_if_caught(
         for x in numbers:
             if isinstance(x, Cell):
                 x.ask()
-        raise TracerError(
+        error = TracerError(
             f"whether {name} is raised is known to the program alone, and a `try` or `with` around it may catch it: an "
             "exception leaves the compiled function; decide with `if`, or np.where, what is done in its place, or put "
             "the `try` around the call of that",
             location=user_location(),
         )
+        meet(error)  # what is traced as it is may catch it
+        raise error
 
 
 _managers = threading.local()
@@ -104,7 +106,7 @@ class _Managed:
     def catches(self, names: AbstractSet[str]) -> bool:
         """Whether it may swallow an error, of these classes if there are names."""
         if isinstance(self._manager, contextlib.ExitStack):
-            return False
+            return _swallows_within(self._manager)
         kinds = getattr(self._manager, "_exceptions", None) if type(self._manager) is contextlib.suppress else None
         return not names or kinds is None or not names.isdisjoint(b.__name__ for kind in kinds for b in _below(kind))
 
@@ -125,6 +127,13 @@ class _Managed:
         elif found is not None and found is not given:
             raise found from None
         return swallowed
+
+
+def _swallows_within(stack: contextlib.ExitStack[Any]) -> bool:
+    """Whether a manager that a stack holds may swallow an error.  Source: contextlib's `_BaseExitStack`."""
+    callbacks: Any = getattr(stack, "_exit_callbacks", ())
+    managers = [exit.__self__ if isinstance(exit, MethodType) else None for _, exit in callbacks]
+    return any(manager is not None and _may_swallow(manager) for manager in managers)
 
 
 def _below(kind: Any) -> list[type]:
@@ -163,6 +172,11 @@ def caught(error: BaseException | None = None) -> None:
     would not have raised it, or the trace begins again by it.
     """
     error = sys.exc_info()[1] if error is None else error
+    if isinstance(error, BaseExceptionGroup):  # of `except*`
+        group: BaseExceptionGroup[Any] = error
+        for part in group.exceptions:
+            caught(part)
+        return
     if isinstance(error, Restart):
         raise error
     if isinstance(error, TracejitError) and current_trace() is not None and _is_of_tracing(error):

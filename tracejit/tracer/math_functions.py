@@ -257,9 +257,7 @@ def _where_math_raises(name: str, function: Callable[..., Any]) -> Callable[...,
 
     def call(*args: Any) -> Any:
         if any(isinstance(x, Tracer) for x in args):
-            from tracejit.tracer.catching import refuse_if_caught  # which imports this
-
-            refuse_if_caught(kind, f"{kind.__name__} ({text})", by=by, numbers=args)
+            OPERATORS.refuse_if_caught(kind, f"{kind.__name__} ({text})", by=by, numbers=args)
         return function(*args)
 
     return functools.update_wrapper(call, function)

@@ -26,6 +26,7 @@ from tracejit.tracer.bytecode import instructions, name_of
 from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING
 from tracejit.tracer.special_names import is_special
+from tracejit.tracer.statements.calls import HELPERS, statements
 from tracejit.tracer.substitutes import (
     OF_LISTS,
     MethodsOfUfunc,
@@ -94,6 +95,8 @@ class Namespace(dict[str, Any]):
         return tuple(self._classes.values())
 
     def __getitem__(self, name: str) -> Any:
+        if name == HELPERS:
+            return statements()
         value = self.find(name)
         if value is MISSING:
             if name in _DEBUGGERS:

@@ -169,9 +169,7 @@ def _check_divisor(y: Any) -> None:
         if not y:
             raise ZeroDivisionError("division by zero")
         return
-    from tracejit.tracer.catching import refuse_if_caught  # which imports this
-
-    refuse_if_caught(ZeroDivisionError, "ZeroDivisionError", numbers=(y,))
+    OPERATORS.refuse_if_caught(ZeroDivisionError, "ZeroDivisionError", numbers=(y,))
     if _may_be_zero(y):
         give_up("a number may be divided by zero, which Python refuses")
 

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from types import (
     BuiltinMethodType,
     CellType,
@@ -30,6 +30,7 @@ from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.bytecode import decides, swallows
 from tracejit.tracer.caches import Cached, CachedProperty
+from tracejit.tracer.catching import managed
 from tracejit.tracer.contents import family, namespace_of, underlying
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.environment import Environment, getenv
@@ -49,6 +50,7 @@ __all__ = ["Substitution", "substitution"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice, np.dtype, type(Ellipsis)})
+_DECORATED = ContextDecorator()(iter).__code__  # type: ignore[attr-defined, arg-type]
 _CONTEXT_MANAGER = contextmanager(iter).__code__  # type: ignore[attr-defined, arg-type]
 _SINGLE_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_property, CACHED})
@@ -176,9 +178,22 @@ class Substitution:
             return found
         if value.__code__ is _SINGLE_DISPATCH:
             return self._dispatched(value)
+        if value.__code__ is _DECORATED:
+            return self._decorated(value)
         if value.__code__ is _CONTEXT_MANAGER:
             return contextmanager(self.held(value.__wrapped__))
         return rewrapped(value, self.held)
+
+    def _decorated(self, value: Any) -> Any:
+        """A function that a `contextlib.ContextDecorator` has decorated, whose manager may swallow errors."""
+        function, manager = (cell.cell_contents for cell in value.__closure__)
+        traced, entered = self.held(function), self.held(manager)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with managed(entered._recreate_cm()):
+                return traced(*args, **kwargs)
+
+        return functools.update_wrapper(run, value)
 
     def _dispatched(self, value: Any) -> Any:
         """A `functools.singledispatch` function that takes a traced array for what it stands for."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 from tracejit.support.nodes import define, field
 from tracejit.tracer.statements.generators import without_generators
+from tracejit.tracer.statements.guards import called, guarded, guarded_definition, guarded_with
 from tracejit.tracer.statements.jumps import NotRewritten, OfOneFunction, at, name, put, without_jumps
 from tracejit.tracer.statements.matches import without_matches
 from tracejit.tracer.statements.names import (
@@ -30,10 +31,8 @@ from tracejit.tracer.statements.names import (
 )
 from tracejit.tracer.statements.variables import ITEM, is_flag
 
-__all__ = ["HELPERS", "rewritten_definition"]
+__all__ = ["rewritten_definition"]
 
-HELPERS = "statements@"
-"""The variable that holds the `Statements`."""
 _SEES_LOCALS = frozenset({"locals", "vars", "exec", "eval", "dir"})
 _MAY_BE_TOLD = frozenset({"vars", "dir"})  # of what, and are not about variables then
 _NEW_ARGUMENTS: dict[str, Any] = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}
@@ -106,7 +105,7 @@ class _Calls(ast.NodeTransformer):
         declared: dict[str, type[ast.stmt]] = {n: type(s) for s in scopes for n in s.names}
         if has(body, ast.Global, ast.Nonlocal):
             raise NotRewritten("`global` or `nonlocal` inside of a block")
-        body = without_generators(without_matches(body), self.reduction, self.call)
+        body = without_generators(without_matches(body), self.reduction, called)
         body = _WithoutBindingTests().visit(ast.Module(body, [])).body
         body = without_jumps(body) if body else body
         self.function = _Function(declared, holds(body) | set(declared), every[0].arg if every else None)
@@ -125,11 +124,15 @@ class _Calls(ast.NodeTransformer):
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
         node.args.kw_defaults = [None if d is None else self.visit(d) for d in node.args.kw_defaults]
+        return self.definition_within(node)
+
+    def definition_within(self, node: ast.FunctionDef) -> Any:
+        """The definition of a function within the one that is rewritten."""
         whole = copy.deepcopy(node)
         try:
             return self.definition(node)
         except NotRewritten:
-            return whole
+            return guarded_definition(whole, within=True) or whole
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         whole = copy.deepcopy(node)
@@ -139,7 +142,7 @@ class _Calls(ast.NodeTransformer):
             return whole
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
-        return node
+        return guarded_definition(node, within=True) or node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         node.body = [self.of_a_class(s) for s in node.body]
@@ -149,15 +152,14 @@ class _Calls(ast.NodeTransformer):
         """A statement of the body of a class, with the methods rewritten that it defines."""
         if isinstance(statement, ast.ClassDef):
             return self.visit_ClassDef(statement)
-        if isinstance(statement, ast.Try):
-            return self.guarded(statement, lambda block: [self.of_a_class(s) for s in block])
+        if isinstance(statement, ast.Try | ast.TryStar):
+            return guarded(statement, lambda block: [self.of_a_class(s) for s in block])
+        if isinstance(statement, ast.With):
+            statement.body = [self.of_a_class(s) for s in statement.body]
+            return guarded_with(statement)
         if not isinstance(statement, ast.FunctionDef):
             return statement
-        whole = copy.deepcopy(statement)
-        try:
-            return self.definition(statement)
-        except NotRewritten:
-            return whole
+        return self.definition_within(statement)
 
     # -- blocks --------------------------------------------------------------------------------------------------------
     def block(self, statements: Sequence[ast.stmt], after: set[str]) -> list[ast.stmt]:
@@ -187,11 +189,6 @@ class _Calls(ast.NodeTransformer):
         text = f"block@{where.lineno}:{where.col_offset}:{len(arguments)}"
         made = function_definition(text, arguments_named(arguments), [*scope, *(body or [ast.Pass()])])
         return name(text), at(where, made)
-
-    def call(self, where: Any, helper: str, *args: Any) -> ast.Call:
-        """A call of one of the `Statements`; sets of names become tuples."""
-        made: list[Any] = [ast.Constant(tuple(sorted(a))) if isinstance(a, set) else a for a in args]  # type: ignore[arg-type]
-        return at(where, ast.Call(ast.Attribute(name(HELPERS), helper, ast.Load()), made, []))
 
     def reduction(self, text: str, parameters: Sequence[str], body: Sequence[ast.stmt]) -> ast.FunctionDef:
         """The definition of what a reduction of a generator expression calls."""
@@ -230,7 +227,7 @@ class _Calls(ast.NodeTransformer):
         assert isinstance(orelse, ast.Name) and isinstance(second, ast.FunctionDef)
         orelse.id = second.name = second.name + ":else"
         known = assigned & after
-        call = self.call(node, "branch", test, then, orelse, assigned, known, known & augmented, sure)
+        call = called(node, "branch", test, then, orelse, assigned, known, known & augmented, sure)
         return [first, second, at(node, ast.Return(call) if is_end else ast.Expr(call))]
 
     def visit_For(self, node: Any) -> Any:
@@ -252,16 +249,16 @@ class _Calls(ast.NodeTransformer):
             again = again | between
         body, definition = self.local(node, [bind, *self.block(head, after | again)], (ITEM,))
         names = (assigned, carry, augmented, known, written)
-        call = self.call(node, "iteration", source, body, tail, self.stop(node), *names)
+        call = called(node, "iteration", source, body, tail, self.stop(node), *names)
         return [*definitions, definition, at(node, ast.Expr(call))]
 
     def source(self, node: ast.expr) -> ast.expr:
         """What a `for` goes over."""
         if _is_iterator(node):
-            return self.call(node, "items", node.func, *[self.part(a) for a in _arguments(node)])
+            return called(node, "items", node.func, *[self.part(a) for a in _arguments(node)])
         is_new = isinstance(node, (ast.Call, ast.List, ast.Tuple, ast.Constant))
         found = self.visit(node)
-        return found if is_new else self.call(found, "held", found)
+        return found if is_new else called(found, "held", found)
 
     def part(self, node: ast.expr) -> ast.expr:
         """An argument of `zip` and its like."""
@@ -278,7 +275,7 @@ class _Calls(ast.NodeTransformer):
         body, second = self.local(node, self.block(node.body, after | again))
         assert isinstance(body, ast.Name) and isinstance(second, ast.FunctionDef)
         body.id = second.name = second.name + ":do"
-        call = self.call(node, "repetition", test, body, self.stop(node), assigned, carry, augmented, written)
+        call = called(node, "repetition", test, body, self.stop(node), assigned, carry, augmented, written)
         return [first, second, at(node, ast.Expr(call))]
 
     def stop(self, s: Any) -> ast.expr:
@@ -287,29 +284,9 @@ class _Calls(ast.NodeTransformer):
     def visit_Try(self, node: Any) -> Any:
         after, around = self.after | read(node), self.may_end
         self.may_end = True
-        node = self.guarded(node, lambda block: self.block(block, after))
+        node = guarded(node, lambda block: self.block(block, after))
         self.may_end = around
         return node
-
-    def guarded(self, node: Any, block_of: Callable[[list[ast.stmt]], list[ast.stmt]]) -> Any:
-        """A `try` of whose errors one is told.   block_of: what becomes of its blocks."""
-        for handler in node.handlers:
-            handler.body = [at(handler, ast.Expr(self.call(handler, "caught"))), *handler.body]
-        leaves = has(node.finalbody, ast.Return, ast.Break, ast.Continue)
-        if leaves:
-            node.finalbody = [at(node, ast.Expr(self.call(node, "leaving"))), *node.finalbody]
-        for part in [node, *node.handlers]:
-            for block in ("body", "orelse", "finalbody"):
-                if getattr(part, block, None):
-                    setattr(part, block, block_of(getattr(part, block)))
-        if node.handlers or leaves:
-            node.body = [self.with_numpys_errors(node, node.body)]
-        return node
-
-    def with_numpys_errors(self, node: Any, body: list[ast.stmt]) -> ast.stmt:
-        """What a `try` tries, with errors as NumPy raises them."""
-        handler = ast.ExceptHandler(None, None, [ast.Expr(self.call(node, "numpys")), ast.Raise(None, None)])
-        return at(node, ast.Try(body, [handler], [], []))
 
     def visit_TryStar(self, node: Any) -> Any:
         return self.visit_Try(node)
@@ -317,8 +294,7 @@ class _Calls(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> Any:
         after, around = self.after, self.may_end
         node.items = [self.visit(i) for i in node.items]
-        for item in node.items:
-            item.context_expr = self.call(node, "managed", item.context_expr)
+        guarded_with(node)
         self.may_end = True
         node.body = self.block(node.body, after)
         self.may_end = around
@@ -328,7 +304,7 @@ class _Calls(ast.NodeTransformer):
         after = self.after
         node.subject = self.visit(node.subject)
         if has([c.pattern for c in node.cases], ast.MatchSingleton):
-            node.subject = self.call(node, "subject", node.subject)
+            node.subject = called(node, "subject", node.subject)
         for case in node.cases:
             case.body = self.block(case.body, after)
         return node
@@ -336,7 +312,7 @@ class _Calls(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> Any:
         message = at(node, ast.Constant(None)) if node.msg is None else self.later(self.visit(node.msg))
         _mark_tests(node.test)
-        node.test = self.call(node, "claim", self.visit(node.test), message)
+        node.test = called(node, "claim", self.visit(node.test), message)
         return node
 
     # -- expressions ---------------------------------------------------------------------------------------------------
@@ -345,7 +321,7 @@ class _Calls(ast.NodeTransformer):
         self.generic_visit(node)
         if not _movable(node.body, node.orelse):
             return node
-        return self.call(node, "choose", node.test, self.later(node.body), self.later(node.orelse))
+        return called(node, "choose", node.test, self.later(node.body), self.later(node.orelse))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)
@@ -354,44 +330,44 @@ class _Calls(ast.NodeTransformer):
         helper = "both" if isinstance(node.op, ast.And) else "either"
         if hasattr(node, "is_test"):
             helper = "all_of" if isinstance(node.op, ast.And) else "any_of"
-        return self.call(node, helper, node.values[0], *[self.later(v) for v in node.values[1:]])
+        return called(node, helper, node.values[0], *[self.later(v) for v in node.values[1:]])
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
             _mark_tests(node.operand)
         self.generic_visit(node)
-        return self.call(node, "negation", node.operand) if isinstance(node.op, ast.Not) else node
+        return called(node, "negation", node.operand) if isinstance(node.op, ast.Not) else node
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         if len(node.ops) == 1:
             op, other = node.ops[0], node.comparators[0]
             if isinstance(op, (ast.Is, ast.IsNot)):
-                call = self.call(node, "identical", node.left, other)
-                return call if isinstance(op, ast.Is) else self.call(node, "negation", call)
+                call = called(node, "identical", node.left, other)
+                return call if isinstance(op, ast.Is) else called(node, "negation", call)
             if isinstance(op, (ast.In, ast.NotIn)):
-                call = self.among(node, other) if _is_display(other) else self.call(node, "held_by", node.left, other)
-                return call if isinstance(op, ast.In) else self.call(node, "negation", call)
+                call = self.among(node, other) if _is_display(other) else called(node, "held_by", node.left, other)
+                return call if isinstance(op, ast.In) else called(node, "negation", call)
             if isinstance(op, (ast.Eq, ast.NotEq)) and any(map(_is_none, (node.left, other))):
-                return self.call(node, "compared", at(node, ast.Constant(type(op).__name__)), node.left, other)
+                return called(node, "compared", at(node, ast.Constant(type(op).__name__)), node.left, other)
         if len(node.ops) == 1 or not _movable(*node.comparators):
             return node
         pairs = [
             at(node, ast.Tuple([ast.Constant(type(o).__name__), self.later(v)], ast.Load()))
             for o, v in zip(node.ops, node.comparators, strict=True)
         ]
-        return self.call(node, "chain", node.left, *pairs)
+        return called(node, "chain", node.left, *pairs)
 
     def among(self, node: ast.Compare, display: Any) -> ast.Call:
         """`x in (a, b)`, whose elements stand in the code."""
         elements = [self.later(copy.deepcopy(x)) for x in display.elts]
         asked = ast.Compare(name(ITEM), [ast.In()], [display])
-        return self.call(node, "among", node.left, at(node, ast.Lambda(arguments_named((ITEM,)), asked)), *elements)
+        return called(node, "among", node.left, at(node, ast.Lambda(arguments_named((ITEM,)), asked)), *elements)
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         self.generic_visit(node)
         named = (ast.Name, ast.Attribute, ast.Subscript)
-        node.ifs = [self.call(i, "selects", i) if isinstance(i, named) else i for i in node.ifs]
+        node.ifs = [called(i, "selects", i) if isinstance(i, named) else i for i in node.ifs]
         return node
 
     def visit_Call(self, node: ast.Call) -> Any:

@@ -7,7 +7,10 @@ from typing import Any
 
 from tracejit.support.nodes import define
 
-__all__ = ["Statements", "provided_by", "statements"]
+__all__ = ["HELPERS", "Statements", "provided_by", "statements"]
+
+HELPERS = "statements@"
+"""The name of the `Statements` in rewritten code: a variable, or one of its globals."""
 
 
 @define(eq=False)

@@ -157,7 +157,7 @@ class _Jumps:
                 return [put(s, f"continue@{loop}", ast.Constant(True))], {f"continue@{loop}"}
             case ast.For() | ast.While():
                 return self.loop(s, loop)
-            case ast.If() | ast.With() | ast.Try() | ast.Match():
+            case ast.If() | ast.With() | ast.Try() | ast.TryStar() | ast.Match():
                 return self.compound(s, loop)
             case _:
                 return [s], set()
@@ -181,17 +181,29 @@ class _Jumps:
         raised: set[str] = set()
         if has(getattr(s, "finalbody", []), *_JUMPS):
             raise NotRewritten("a jump in `finally`")
-        if isinstance(s, ast.Try) and s.orelse and has(s.body, *_JUMPS):
-            raise NotRewritten("a jump in a `try` that has an `else`")
-        self.guarded += isinstance(s, ast.Try | ast.With)
+        guards = isinstance(s, ast.Try | ast.TryStar | ast.With)
+        self.guarded += guards
         for owner in [s, *getattr(s, "handlers", ()), *getattr(s, "cases", ())]:
-            for part in ("body", "orelse"):
+            for part in ("body", "orelse", "finalbody"):
                 if getattr(owner, part, None):
                     inner, flags = self.block(getattr(owner, part), loop, top=False)
                     setattr(owner, part, inner)
+                    if part == "body" and isinstance(owner, ast.Try | ast.TryStar) and flags:
+                        self.forgotten(owner, flags)
                     raised |= flags
-        self.guarded -= isinstance(s, ast.Try | ast.With)
+        self.guarded -= guards
         return [s], raised
+
+    def forgotten(self, s: ast.Try | ast.TryStar, flags: set[str]) -> None:
+        """After a jump out of a `try` its `else` does not run; where an error comes after it, of a `finally` within,
+        the jump is not made.
+        """
+        if s.orelse:
+            rest: list[ast.stmt] = s.orelse
+            s.orelse = [at(s, ast.If(ast.UnaryOp(ast.Not(), _any_of(s, flags)), rest, []))]
+        if any(isinstance(part, ast.Try | ast.TryStar) and part.finalbody for b in s.body for part in ast.walk(b)):
+            for handler in s.handlers:
+                handler.body = [*[put(s, f, ast.Constant(False)) for f in sorted(flags)], *handler.body]
 
 
 def _leaves(statements: Sequence[ast.stmt]) -> bool:

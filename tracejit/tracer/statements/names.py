@@ -227,7 +227,7 @@ def surely_bound(statements: Iterable[ast.stmt]) -> set[str]:
                 found |= surely_bound(s.body)
             case ast.Delete():
                 found -= bound(s)
-            case ast.For() | ast.While() | ast.Try() | ast.Match():
+            case ast.For() | ast.While() | ast.Try() | ast.TryStar() | ast.Match():
                 pass
             case _:
                 found |= bound(s)

@@ -21,7 +21,9 @@ from typing import Any
 from tracejit.support.nodes import define, field
 from tracejit.support.weak import WeakMap
 from tracejit.tracer.bytecode import essence
-from tracejit.tracer.statements.blocks import HELPERS, arguments_named, function_definition, rewritten_definition
+from tracejit.tracer.statements.blocks import arguments_named, function_definition, rewritten_definition
+from tracejit.tracer.statements.calls import HELPERS
+from tracejit.tracer.statements.guards import guarded_definition
 from tracejit.tracer.statements.jumps import NotRewritten, at
 from tracejit.tracer.statements.names import FUNCTIONS
 
@@ -35,13 +37,13 @@ _GENERATORS = 0x20 | 0x80 | 0x200
 
 
 def rewritten(code: CodeType) -> CodeType | None:
-    """Code that does what `code` does by way of `HELPERS`, one more free variable; None where it cannot be had
-    (`why_not` tells).
+    """Code that does what `code` does by way of `HELPERS`, one more free variable; where that cannot be had (`why_not`
+    tells) with `HELPERS`, a global, called by what catches errors; None if nothing does.
     """
     found = _made.get(code)
     if found is None:
         try:
-            found = _Made(_rewritten(code))
+            found = _rewritten(code)
         except NotRewritten as reason:
             found = _Made(None, str(reason))
         except RecursionError:
@@ -67,19 +69,26 @@ _made: WeakMap[CodeType, _Made] = WeakMap()
 _files: dict[str, _File] = {}
 
 
-def _rewritten(code: CodeType) -> CodeType:
-    if code.co_flags & _GENERATORS:
-        raise NotRewritten("a generator or coroutine")
+def _rewritten(code: CodeType) -> _Made:
     for node in _definitions(code):
-        plain = copy.deepcopy(node)
+        plain, whole = copy.deepcopy(node), copy.deepcopy(node)
         if not _is_same(_compiled(plain, code, code.co_freevars), code):
             continue
-        node = rewritten_definition(node)
         try:
-            made = _compiled(node, code, (HELPERS, *code.co_freevars))
+            if code.co_flags & _GENERATORS:
+                raise NotRewritten("a generator or coroutine")
+            made = _compiled(rewritten_definition(node), code, (HELPERS, *code.co_freevars))
+            return _Made(_named(made, code.co_name, code.co_qualname))
+        except NotRewritten as reason:
+            why = str(reason)
+        except RecursionError:
+            why = "it is nested too deeply"
         except SyntaxError as error:
-            raise NotRewritten(f"Python does not take it rewritten: {error.msg}") from None
-        return _named(made, code.co_name, code.co_qualname)
+            why = f"Python does not take it rewritten: {error.msg}"
+        node = guarded_definition(whole)
+        if node is None:
+            return _Made(None, why)
+        return _Made(_named(_compiled(node, code, code.co_freevars), code.co_name, code.co_qualname), why)
     raise NotRewritten("its source is not known, or is not what it was made from")
 
 
