@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, prod, surely_at_most
+from tracejit.ir.extents import Dim, DimDependent, Extent, Index, prod, surely_at_most
 from tracejit.ir.ranges import within
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero
@@ -17,6 +17,7 @@ from tracejit.support.errors import IndexOutOfBounds, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.catching import OF_INDICES, may_be_caught
+from tracejit.tracer.current import give_up
 from tracejit.tracer.failures import INDEX_BITS, failures_here, note_failure
 from tracejit.tracer.interpreter import current_interpreter, surely_runs
 from tracejit.tracer.operators import OPERATORS
@@ -47,7 +48,7 @@ def _check(k: Tracer, place: ArrayLike, n: Extent) -> None:
     shape = aval(k).shape
     seen = current_interpreter().checked
     if k.aval.weak and not shape and may_be_caught():
-        k.ask()  # the value, if it can be had: an `except IndexError` of the user's decides by it
+        _tell_if_caught(k)
     if any(isinstance(m, int) and m == 0 for m in shape) or seen.get((id(k.value), str(n))) is k.value:
         return
     seen[id(k.value), str(n)] = k.value  # kept, so that its identity is not given out again
@@ -59,6 +60,17 @@ def _check(k: Tracer, place: ArrayLike, n: Extent) -> None:
         outside = u.logical_and(outside, u.greater(OPERATORS.extent(prod(shape)), 0))
     index = to_dtype(worst, np.int64)
     check_index(u.where(u.less(index, 0), u.subtract(index, OPERATORS.extent(n)), index), outside, n)
+
+
+def _tell_if_caught(k: Tracer) -> None:
+    """An `except IndexError` of the user's decides by the value of a number, if that can be had."""
+    k.ask()
+    found = k.extent()
+    if isinstance(found, Dim):
+        symbols = [s for s in found.symbols() if not isinstance(s, Index)]
+        if len(symbols) == len(found.symbols()):
+            raise DimDependent(frozenset(symbols))
+        give_up("an index may be out of range, which an `except` catches")
 
 
 def check_index(index: ArrayLike, outside: ArrayLike, n: Extent) -> None:

@@ -28,7 +28,7 @@ from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, is_internal
 from tracejit.support.weak import WeakMap
-from tracejit.tracer.bytecode import decides, swallows
+from tracejit.tracer.bytecode import catches, decides, swallows
 from tracejit.tracer.caches import Cached, CachedProperty
 from tracejit.tracer.catching import managed
 from tracejit.tracer.contents import family, namespace_of, underlying
@@ -279,7 +279,7 @@ class Substitution:
         stored = code_names(function.__code__)[2]
         closure = [self._cell(cell, name, name in stored, trace) for cell, name in zip(cells, names, strict=True)]
         code = traced_code(function.__code__)
-        if code is function.__code__ and swallows(code):
+        if code is function.__code__ and (swallows(code) or catches(code)):
             _know_sizes()
         by_name = dict(zip(names, [new for new, _ in closure], strict=True))
         clone = FunctionType(

@@ -500,3 +500,21 @@ def test_what_numpy_refuses_too_is_caught():
         except IndexError:
             continue
         assert tj.jit(f)(x, n) == right
+
+
+def counted_beyond_another(x):
+    s, a = 0.0, np.arange(3.0)
+    try:
+        for i in range(len(x)):
+            s += a[i]
+    except Exception:
+        s -= 1
+    return s
+
+
+def test_counted_indices_out_of_range_that_any_exception_catches():
+    f = counted_beyond_another
+    compiled = tj.jit(f)
+    for size in (2, 4, 3, 5, 1, 5):
+        x = np.arange(1.0, size + 1)
+        np.testing.assert_array_equal(compiled(x.copy()), f(x.copy()))
