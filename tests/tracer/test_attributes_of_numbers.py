@@ -71,3 +71,37 @@ def test_the_way_is_that_of_python(f, x):
 def test_numbers_of_loops_have_what_those_of_jax_have():
     f = tj.jit(lambda x: tj.lax.fori_loop(0, 3, lambda i, c: c + i.astype(np.float64), x))
     assert f(1.0) == 4.0
+
+
+def total(v):
+    return v.sum()
+
+
+def shaped(v):
+    return v.reshape(-1)[0]
+
+
+def named(v):
+    return v.mean()
+
+
+class Forwards:
+    def __init__(self, v):
+        self.v = v
+
+    def __getattr__(self, name):
+        return getattr(self.v, name)
+
+
+@pytest.mark.parametrize("f", [total, shaped, named, lambda v: Forwards(v).max()])
+def test_attributes_of_arrays_that_a_caller_catches_the_lack_of(f):
+    def g(x, k):
+        try:
+            return f(k) + x
+        except AttributeError:
+            return x * 2
+
+    compiled = tj.jit(g)
+    for k in (3, 2.5, True, 3):
+        np.testing.assert_array_equal(compiled(np.ones(2), k), g(np.ones(2), k))
+    np.testing.assert_array_equal(compiled(np.ones(2), np.ones(3)), g(np.ones(2), np.ones(3)))

@@ -20,7 +20,7 @@ from tracejit.numpy.rounding import round_decimals
 from tracejit.numpy.strides import layout_of, like
 from tracejit.primitives.complex_numbers import make_complex
 from tracejit.primitives.creation import extent_value
-from tracejit.tracer.catching import refuse_if_caught
+from tracejit.tracer.catching import may_be_caught, refuse_if_caught
 from tracejit.tracer.failures import MIXED
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS, NumPy, provide
 
@@ -55,6 +55,7 @@ provide(
         check_number=check_number,
         check_growth=check_growth,
         check_none=check_none,
+        may_be_caught=may_be_caught,
         refuse_if_caught=refuse_if_caught,
         check_mixed=lambda wrong: check_none(wrong, MIXED),
         first_failure=first_failure,

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.tracer import namespace
+from tracejit.tracer.cell import OF_ATTRIBUTES, is_number, python_name
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.methods import HOOKED
+from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.own_attributes import OwnAttributes
 from tracejit.tracer.ownership import MADE_WHILE_TRACING, is_users_type
 from tracejit.tracer.places import MISSING, ClassPlace, ComputedPlace, KindPlace, NamesPlace, held_by_class
@@ -119,6 +121,9 @@ def _get_attribute(owner: Any, name: str, *default: Any) -> Any:
         if name.startswith("__") or not hasattr(type_of(owner), name):
             return default[0]  # a number of Python's has no shape
         return getattr(owner, name)  # which says that it is not supported
+    if isinstance(owner, Tracer) and is_number(owner) and OPERATORS.may_be_caught(OF_ATTRIBUTES):
+        if not _stands_for_one_with(owner, name):
+            raise AttributeError(f"{python_name(owner)!r} object has no attribute {name!r}")
     return getattr(owner, name, *default)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import opcode
 import sys
 from collections.abc import Iterator
+from dis import findlabels
 from functools import cache
 from types import CodeType, FrameType
 from typing import Any
@@ -313,11 +314,15 @@ def gives_nothing(code: CodeType) -> bool:
 
     >>> gives_nothing((lambda: None).__code__), gives_nothing((lambda x: x).__code__)
     (True, False)
+    >>> gives_nothing((lambda x: True if x else False).__code__)
+    False
     """
     before: Any = True
-    for name, argument, _ in instructions(code):
+    raw: Any = code.co_code
+    met = set(findlabels(raw))  # where jumps lead, with other values
+    for name, argument, offset in instructions(code):
         constant = code.co_consts[argument] if name in ("LOAD_CONST", "RETURN_CONST") else True
-        if (name == "RETURN_VALUE" and before) or (name == "RETURN_CONST" and constant):
+        if (name == "RETURN_VALUE" and (before or offset in met)) or (name == "RETURN_CONST" and constant):
             return False
         before = constant
     return True

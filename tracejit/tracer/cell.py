@@ -290,14 +290,20 @@ def is_number(x: Cell) -> bool:
     return aval.weak and not aval.shape and not x.is_array and aval.dtype in _NUMBERS
 
 
+OF_ATTRIBUTES = frozenset({"AttributeError", "Exception", "BaseException"})
+"""The classes of errors by which a missing attribute is caught."""
+
+
 def has_attribute(x: Cell, name: str) -> None:
-    """Raises AttributeError where a traced function asks a Python number for an attribute of arrays and has an `except`
+    """Raises AttributeError where a traced function asks a Python number for an attribute of arrays within an `except`
     for it, as in `try: n = x.shape[0]`.  What does not ask so may have the attribute: numbers of JAX's loops do.
 
     To be called by what Python calls for the attribute.
     """
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    if type(frame.f_globals) is not dict and is_number(x) and catches_at(frame.f_code, frame.f_lasti):
+    if type(frame.f_globals) is dict or not is_number(x):
+        return
+    if catches_at(frame.f_code, frame.f_lasti) or OPERATORS.may_be_caught(OF_ATTRIBUTES):
         raise AttributeError(f"{python_name(x)!r} object has no attribute {name!r}")
 
 

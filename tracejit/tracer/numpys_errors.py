@@ -9,14 +9,14 @@ from __future__ import annotations
 import operator as operators
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir.extents import Dim, DimDependent
-from tracejit.support.errors import RefusedByNumPy, TracejitError, TracerError, UnsupportedError
+from tracejit.support.errors import RefusedByNumPy, Restart, TracejitError, TracerError, UnsupportedError
 from tracejit.support.source import is_internal, raised_at
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.current import current_trace
@@ -47,6 +47,8 @@ def as_numpy_raises(error: BaseException | None) -> BaseException | None:
     A refusal where NumPy raises none: no `except` of the user's may catch it.
     Raises: DimDependent where the sizes have to be known first.
     """
+    if isinstance(error, BaseExceptionGroup):  # of `except*`
+        return next((x for x in _parts(error) if isinstance(x, Restart | TracejitError)), error)
     if not isinstance(error, Exception) or current_trace() is None or _is_refusal(error):
         return error
     frame = _frame_of_operation(error)
@@ -69,6 +71,16 @@ def as_numpy_raises(error: BaseException | None) -> BaseException | None:
     text = error.message if isinstance(error, TracejitError) else str(error)
     where = error.location if isinstance(error, TracejitError) else raised_at(error)
     return TracerError(f"{text}; NumPy takes it, so the `except` around it may not run", location=where)
+
+
+def _parts(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        group: BaseExceptionGroup[BaseException] = error
+        for part in group.exceptions:
+            yield from _parts(part)
+    else:
+        yield error
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -86,6 +86,8 @@ class NumPy:
     """The program fails if an operator's result on Python integers has more than 64 bits."""
     check_none: Callable[[Any, Any], None]
     """(wrong, reason): the program fails for a reason if an element of `wrong` holds."""
+    may_be_caught: Callable[..., bool]
+    """(names): whether an `except` for these classes of errors is around."""
     refuse_if_caught: Callable[..., None]
     """(kind, name, by=, numbers=): an error may leave the program, or is one that Python alone raises."""
     check_mixed: Callable[[Any], None]

@@ -180,10 +180,51 @@ def a_loop_that_raises(a: Any) -> Any:
     return a, r
 
 
+class Says:
+    """What swallows errors in the common way."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, kind: Any, *error: Any) -> bool:
+        return True if kind is not None and issubclass(kind, Exception) else False
+
+
+def within_a_manager_that_says_so(a: Any) -> Any:
+    y = -1.0
+    with Says():
+        y = np.interp(0.5, np.arange(3.0), a[0])
+    return y
+
+
+def two_groups(a: Any) -> Any:
+    r = q = 0.0
+    try:
+        raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
+    except* ValueError:
+        r = a[0].sum()
+    except* KeyError:
+        q = a[0].max()
+    return r, q
+
+
+def a_group_within(a: Any) -> Any:
+    r = 0.0
+    try:
+        try:
+            raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
+        except* ValueError:
+            r = a[0].sum()
+    except ExceptionGroup as group:
+        r += len(group.exceptions)
+    return r
+
+
 RIGHT = [
     left_before_the_else, left_by_data_before_the_else, returned_before_the_else, asking_for_variables,
     of_the_function_around, in_a_generator, in_a_class, in_a_group, by_a_decorator, within_a_stack, a_loop_in_the_end,
-    a_return_that_an_error_follows, a_break_that_an_error_follows, a_loop_that_raises,
+    a_return_that_an_error_follows, a_break_that_an_error_follows, a_loop_that_raises, within_a_manager_that_says_so,
+    two_groups, a_group_within,
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 from tracejit.support.nodes import define, field
 from tracejit.tracer.statements.generators import without_generators
-from tracejit.tracer.statements.guards import called, guarded, guarded_definition, guarded_with
+from tracejit.tracer.statements.guards import called, guarded, guarded_definition, guarded_with, with_numpys_errors
 from tracejit.tracer.statements.jumps import NotRewritten, OfOneFunction, at, name, put, without_jumps
 from tracejit.tracer.statements.matches import without_matches
 from tracejit.tracer.statements.names import (
@@ -289,7 +289,7 @@ class _Calls(ast.NodeTransformer):
         return node
 
     def visit_TryStar(self, node: Any) -> Any:
-        return self.visit_Try(node)
+        return with_numpys_errors(node, [self.visit_Try(node)])
 
     def visit_With(self, node: ast.With) -> Any:
         after, around = self.after, self.may_end

@@ -12,7 +12,7 @@ from tracejit.tracer.statements.calls import HELPERS
 from tracejit.tracer.statements.jumps import at, name
 from tracejit.tracer.statements.names import has
 
-__all__ = ["called", "guarded", "guarded_definition", "guarded_with"]
+__all__ = ["called", "guarded", "guarded_definition", "guarded_with", "with_numpys_errors"]
 
 
 def called(where: Any, helper: str, *args: Any) -> ast.Call:
@@ -33,12 +33,12 @@ def guarded(node: Any, block_of: Callable[[list[ast.stmt]], list[ast.stmt]]) -> 
             if getattr(part, block, None):
                 setattr(part, block, block_of(getattr(part, block)))
     if node.handlers or leaves:
-        node.body = [_with_numpys_errors(node, node.body)]
+        node.body = [with_numpys_errors(node, node.body)]
     return node
 
 
-def _with_numpys_errors(node: Any, body: list[ast.stmt]) -> ast.stmt:
-    """What a `try` tries, with errors as NumPy raises them."""
+def with_numpys_errors(node: Any, body: list[ast.stmt]) -> ast.stmt:
+    """What a `try` tries, with errors as NumPy raises them; of `except*` what it leaves, alone."""
     handler = ast.ExceptHandler(None, None, [ast.Expr(called(node, "numpys")), ast.Raise(None, None)])
     return at(node, ast.Try(body, [handler], [], []))
 
@@ -58,7 +58,8 @@ class _Guards(ast.NodeTransformer):
         self.found = True
         return guarded(node, self.block)
 
-    visit_TryStar = visit_Try
+    def visit_TryStar(self, node: Any) -> Any:
+        return with_numpys_errors(node, [self.visit_Try(node)])
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         return [self.visit(s) for s in statements]
