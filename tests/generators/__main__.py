@@ -26,6 +26,7 @@ from typing import Any
 from tests.generators import (
     containers,
     expressions,
+    failing,
     families,
     harness,
     mapped,
@@ -44,6 +45,7 @@ CHUNKS = {
     "branching": 100,
     "containers": 100,
     "expressions": 24,
+    "failing": 50,
     "families": 50,
     "handing": 50,
     "held": 100,
@@ -76,6 +78,10 @@ def _pairs(seed: int, tally: Tally) -> None:
     tally.cases += len(made.nodes)
     for node, what in expressions.verdicts(made, tally):
         tally.wrong.append(made.alone(node, what))
+
+
+def _failing(seed: int, tally: Tally) -> None:
+    _case(failing.failing(seed), tally)
 
 
 def _narrowing(seed: int, tally: Tally) -> None:
@@ -148,7 +154,8 @@ def _mapped(seed: int, tally: Tally) -> None:
 
 
 KINDS: dict[str, Callable[[int, Tally], None]] = {
-    "branching": _branching, "containers": _containers, "expressions": _expressions, "families": _families,
+    "branching": _branching, "containers": _containers, "expressions": _expressions,
+    "failing": _failing, "families": _families,
     "handing": _handing, "held": _held, "mapped": _mapped, "narrowing": _narrowing, "orders": _orders, "pairs": _pairs,
     "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip

@@ -21,7 +21,7 @@ from tracejit.api.conditions import (
 from tracejit.api.deciding import negation
 from tracejit.api.iterated import held, items, reduces
 from tracejit.api.loops import iteration, repetition
-from tracejit.tracer.catching import caught, leaving, managed
+from tracejit.tracer.catching import caught, ended, leaving, managed
 from tracejit.tracer.numpys_errors import numpys
 from tracejit.tracer.statements.calls import Statements
 
@@ -50,6 +50,7 @@ STATEMENTS = Statements(
     claim=claim,
     caught=caught,
     numpys=numpys,
+    ended=ended,
     leaving=leaving,
     managed=managed,
 )

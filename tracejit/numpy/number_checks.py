@@ -22,7 +22,7 @@ from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.transcendental import Exp2
 from tracejit.support.errors import NumberOutOfBounds, UnsupportedError
 from tracejit.support.typing import ArrayLike
-from tracejit.tracer.catching import refuse_if_caught
+from tracejit.tracer.catching import may_be_caught, refuse_if_caught
 from tracejit.tracer.current import give_up
 from tracejit.tracer.failures import GROWTH, INDEX_BITS, NEGATIVE_POWER, Raised, Reason, failures_here, note_failure
 from tracejit.tracer.interpreter import bind, current_interpreter, surely_runs
@@ -200,10 +200,10 @@ def _fail(outside: ArrayLike, number: ArrayLike, about: Any) -> None:
 
     Raises: TracerError within a `try` that would catch it.
     """
-    value = outside.known() if isinstance(outside, Tracer) else None
-    if value is not None and not value.any():
-        return
-    if isinstance(about, (Reason, Raised)):
+    if isinstance(about, (Reason, Raised)) and may_be_caught():
+        value = outside.known() if isinstance(outside, Tracer) else None
+        if value is not None and not value.any():
+            return
         if value is not None and surely_runs():
             raise about.error()
         kind = about.kind if isinstance(about, Reason) else type(about.exception)

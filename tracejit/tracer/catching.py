@@ -8,7 +8,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterable, Set as AbstractSet
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from tracejit.ir.extents import DimDependent
@@ -21,7 +21,7 @@ from tracejit.tracer.numpys_errors import as_numpy_raises
 from tracejit.tracer.places import held_by_class
 from tracejit.tracer.recorder import recording, symbols_here
 
-__all__ = ["OF_INDICES", "caught", "leaving", "managed", "may_be_caught", "refuse_if_caught"]
+__all__ = ["OF_INDICES", "caught", "ended", "leaving", "managed", "may_be_caught", "refuse_if_caught"]
 
 OF_INDICES = frozenset({"IndexError", "LookupError"})
 """The classes of errors by which an index out of range is caught."""
@@ -185,6 +185,23 @@ def caught(error: BaseException | None = None) -> None:
     symbols = symbols_here()
     if symbols:
         raise DimDependent(symbols)
+
+
+def ended() -> None:
+    """A `finally` has raised something: if the trace was about to begin again, it does so, whatever that is."""
+    error = sys.exc_info()[1]
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while error is not None and not (isinstance(error, Restart) and _came_through(error, frame)):
+        error = error.__context__
+    if error is not None:
+        raise error
+
+
+def _came_through(error: BaseException, frame: FrameType) -> bool:
+    at = error.__traceback__
+    while at is not None and at.tb_frame is not frame:
+        at = at.tb_next
+    return at is not None
 
 
 def leaving() -> None:

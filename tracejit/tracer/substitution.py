@@ -186,12 +186,11 @@ class Substitution:
 
     def _decorated(self, value: Any) -> Any:
         """A function that a `contextlib.ContextDecorator` has decorated, whose manager may swallow errors."""
-        function, manager = (cell.cell_contents for cell in value.__closure__)
-        traced, entered = self.held(function), self.held(manager)
+        function, manager = (cell.cell_contents for cell in rewrapped(value, self.held).__closure__)
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            with managed(entered._recreate_cm()):
-                return traced(*args, **kwargs)
+            with managed(manager._recreate_cm()):
+                return function(*args, **kwargs)
 
         return functools.update_wrapper(run, value)
 

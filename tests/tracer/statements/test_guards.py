@@ -300,3 +300,27 @@ def test_a_function_without_source():
     )
     with pytest.raises(TracerError):
         tj.jit(names["f"])(np.eye(2))
+
+
+def an_end_that_fails(x: Any, k: Any) -> Any:
+    n, s = 0, 0.0
+    try:
+        s += sum(x[i] for i in list(range(10))[:k])
+        n += 1
+    finally:
+        s += {1: 0.5}[n]
+    return s
+
+
+def an_end_that_fails_caught(x: Any, k: Any) -> Any:
+    try:
+        return an_end_that_fails(x, k)
+    except KeyError:
+        return -1.0
+
+
+@pytest.mark.parametrize("f", [an_end_that_fails, an_end_that_fails_caught])
+def test_an_end_that_fails_while_the_trace_begins_again(f: Any):
+    compiled = tj.jit(f)
+    for k in (3, 2, 4, 3):
+        assert compiled(np.arange(5.0), k) == f(np.arange(5.0), k)

@@ -69,6 +69,8 @@ class Statements:
     """An `except` has caught something."""
     numpys: Callable[[], None]
     """An error is about to meet an `except`."""
+    ended: Callable[[], None]
+    """A `finally` has raised something."""
     leaving: Callable[[], None]
     """A `finally` leaves by a jump."""
     managed: Callable[[Any], Any]

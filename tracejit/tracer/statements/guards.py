@@ -34,13 +34,20 @@ def guarded(node: Any, block_of: Callable[[list[ast.stmt]], list[ast.stmt]]) -> 
                 setattr(part, block, block_of(getattr(part, block)))
     if node.handlers or leaves:
         node.body = [with_numpys_errors(node, node.body)]
+    if node.finalbody:
+        node.finalbody = [_telling(node, node.finalbody, "ended")]
     return node
 
 
 def with_numpys_errors(node: Any, body: list[ast.stmt]) -> ast.stmt:
     """What a `try` tries, with errors as NumPy raises them; of `except*` what it leaves, alone."""
-    handler = ast.ExceptHandler(None, None, [ast.Expr(called(node, "numpys")), ast.Raise(None, None)])
-    return at(node, ast.Try(body, [handler], [], []))
+    return _telling(node, body, "numpys")
+
+
+def _telling(node: Any, body: Any, helper: str) -> ast.stmt:
+    """Statements whose errors one is told of."""
+    told: list[ast.stmt] = [ast.Expr(called(node, helper)), ast.Raise(None, None)]
+    return at(node, ast.Try(body, [ast.ExceptHandler(None, None, told)], [], []))
 
 
 def guarded_with(node: ast.With) -> ast.With:

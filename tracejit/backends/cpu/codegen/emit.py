@@ -99,6 +99,7 @@ class FunctionEmitter(Emit):
         self.parent = parent
         self.count = 0
         self.entry: Lines = []  # allocas and captured values
+        self.stack = 0  # bytes of the stack that are taken
         self.exit: Lines = []  # frees
         self.ways: list[str] = []  # out of the function, before its end: what is returned, and from which block
         self.required: list[str] = []  # memory without which nothing runs

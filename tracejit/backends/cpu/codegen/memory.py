@@ -28,9 +28,13 @@ from tracejit.support.config import config
 from tracejit.support.errors import InternalError, UnsupportedError
 from tracejit.support.nodes import frozen
 
-__all__ = ["GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "emit_stores", "guarded", "poison"]
+__all__ = [
+    "GUARD", "emit_alloc", "emit_atomic", "emit_load", "emit_store", "emit_stores", "guarded", "on_stack", "poison",
+]  # fmt: skip
 
 STACK_BYTES = 16384  # local buffers up to this size live on the stack
+STACK_OF_FUNCTION = 262144
+"""Bytes that all local memory of a function takes at most of the stack: of a thread 8 MiB, on some systems 512 KiB."""
 ROWS = (2, 4, 8, 16, 32, 64)  # elements of rows that are stored together, one a lane
 GUARD = 64
 """Bytes before and after memory that are watched where `config.poison` is on."""
@@ -63,7 +67,7 @@ def _alloc(e: FunctionEmitter, b: Buffer) -> None:
     pointer = f"%r{e.count}"
     nbytes = e.polynomial(size) if isinstance(size, Dim) else str(size)
     whole: Extent = size + 2 * GUARD if config.poison else size
-    if isinstance(whole, int) and whole <= STACK_BYTES:
+    if isinstance(whole, int) and on_stack(e, whole, STACK_BYTES):
         e.entry.append(f"  {pointer} = alloca [{max(whole, 1)} x i8], align 64")
         inside = guarded(e, pointer, nbytes)
     else:
@@ -76,6 +80,15 @@ def _alloc(e: FunctionEmitter, b: Buffer) -> None:
         leave_without_memory(e, pointer)
     e.buffers[b] = (inside, [])
     poison(e, inside, nbytes, b.dtype)
+
+
+def on_stack(e: FunctionEmitter, nbytes: int, most: int) -> bool:
+    """Whether memory of a function goes to the stack: there is a limit for each piece, and for all of them."""
+    taken = -(-max(nbytes, 1) // 64) * 64
+    if nbytes > most or e.stack + taken > STACK_OF_FUNCTION:
+        return False
+    e.stack += taken
+    return True
 
 
 @functools.cache

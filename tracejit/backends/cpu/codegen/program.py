@@ -22,6 +22,7 @@ from tracejit.backends.cpu.codegen.memory import (
     emit_store,
     emit_stores,
     guarded,
+    on_stack,
     poison,
 )
 from tracejit.backends.cpu.codegen.polls import NO_MEMORY, Lengths
@@ -188,7 +189,7 @@ class _ProgramEmitter:
     def allocate(self, b: ProgramBuffer) -> None:
         e, size = self.e, prod(b.room) * item_size(b.dtype)
         guards = 2 * GUARD if config.poison else 0
-        if isinstance(size, int) and size <= 4096:
+        if isinstance(size, int) and on_stack(e, max(size, 8) + guards, 4096 + guards):
             pointer = self._entry(f"alloca [{max(size, 8) + guards} x i8], align 64")
             self.fresh(b, guarded(e, pointer, str(max(size, 8))))
             return
