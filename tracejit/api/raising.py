@@ -49,9 +49,7 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
     except _NUMPYS as error:
         raise Raises(block, error) from None
     except TracejitError as error:
-        if not _is_numpys(error):
-            raise
-        raise Raises(block, error) from None
+        raise Raises(block, _as_numpys(error)) from None
     except Exception as error:
         code, place = frames_of(error)[-1]
         trace = current_trace()
@@ -67,13 +65,15 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
         raise Raises(block, error) from None
 
 
-def _is_numpys(error: TracejitError) -> bool:
-    """Whether NumPy raises an error of that class where this one was raised.
+def _as_numpys(error: TracejitError) -> Exception:
+    """An error that NumPy raises where this one was raised: this one, if it is of that class.
 
-    Raises: DimDependent where the sizes have to be known first.
+    Raises: that itself if NumPy raises none, or it is not known; DimDependent where the sizes have to be known first.
     """
     found = as_numpy_raises(error)
-    return found is not error and not isinstance(found, TracejitError) and isinstance(error, type(found))
+    if not isinstance(found, Exception) or isinstance(found, TracejitError):
+        raise error
+    return error if isinstance(error, type(found)) else found
 
 
 _NUMPYS = IndexOutOfBounds, NumberOutOfBounds, NegativePower

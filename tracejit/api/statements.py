@@ -50,6 +50,7 @@ STATEMENTS = Statements(
     claim=claim,
     caught=caught,
     numpys=numpys,
+    everything=BaseException,
     ended=ended,
     leaving=leaving,
     managed=managed,

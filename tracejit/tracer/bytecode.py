@@ -9,7 +9,7 @@ from __future__ import annotations
 import opcode
 import sys
 from collections.abc import Iterator
-from dis import findlabels
+from dis import findlabels, get_instructions
 from functools import cache
 from types import CodeType, FrameType
 from typing import Any
@@ -307,6 +307,20 @@ def catches_at(code: CodeType, place: int) -> bool:
 def catches(code: CodeType) -> bool:
     """Whether code has an `except`."""
     return any(_is_except(code, target) for _, _, target in _handlers(code))
+
+
+@cache
+def catches_all(code: CodeType) -> bool:
+    """Whether code has a bare `except`, alone or behind others."""
+    names = {i.offset: i.opname for i in get_instructions(code)}
+    targets = {target for _, _, target in _handlers(code)}
+    before, place = "", -1
+    for i in get_instructions(code):
+        first = before == "PUSH_EXC_INFO" and place in targets and i.opname == "POP_TOP"
+        if first or (before == "CHECK_EXC_MATCH" and names.get(i.argval) == "POP_TOP"):
+            return True
+        before, place = i.opname, i.offset
+    return False
 
 
 def gives_nothing(code: CodeType) -> bool:

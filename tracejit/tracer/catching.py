@@ -12,9 +12,9 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from tracejit.ir.extents import DimDependent
-from tracejit.support.errors import RefusedByNumPy, Restart, TracejitError, TracerError, meet
+from tracejit.support.errors import RefusedByNumPy, Restart, TracejitError, TracerError, UnsupportedError, meet
 from tracejit.support.source import is_internal, user_location
-from tracejit.tracer.bytecode import catches, catches_at, gives_nothing
+from tracejit.tracer.bytecode import catches, catches_all, catches_at, gives_nothing, swallows
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.numpys_errors import as_numpy_raises
@@ -30,8 +30,8 @@ OF_INDICES = frozenset({"IndexError", "LookupError"})
 def may_be_caught(names: AbstractSet[str] = frozenset()) -> bool:
     """Whether an `except` of the function that is traced, or of one that it calls, is around.
 
-    names: only one in a function that reads one of these, or no other class of errors where "BaseException" is among
-    them.  One around a transformation that runs without being compiled catches what is raised when that has run.
+    names: only one in a function that reads one of these, or has a bare `except` if "BaseException" is among them.  One
+    around a transformation that runs without being compiled catches what is raised when that has run.
     """
     trace = current_trace()
     if trace is not None and any(m.trace is trace and m.catches(names) for m in _open()):
@@ -54,10 +54,7 @@ def may_be_caught(names: AbstractSet[str] = frozenset()) -> bool:
 def _names_one(code: CodeType, names: AbstractSet[str]) -> bool:
     if not names or not names.isdisjoint(code.co_names):
         return True
-    return "BaseException" in names and not any(n.endswith(_ENDINGS) for n in code.co_names)  # a bare `except`
-
-
-_ENDINGS = "Error", "Exception", "Exit", "Interrupt", "Iteration", "Warning"
+    return "BaseException" in names and (catches_all(code) or swallows(code))
 
 
 def refuse_if_caught(
@@ -188,13 +185,14 @@ def caught(error: BaseException | None = None) -> None:
 
 
 def ended() -> None:
-    """A `finally` has raised something: if the trace was about to begin again, it does so, whatever that is."""
+    """A `finally` has raised something: if the trace was about to begin again, it does so, and a refusal stays one."""
     error = sys.exc_info()[1]
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while error is not None and not (isinstance(error, Restart) and _came_through(error, frame)):
+    while error is not None:
+        refused = isinstance(error, UnsupportedError) or (isinstance(error, TracejitError) and _is_of_tracing(error))
+        if (refused or isinstance(error, Restart)) and _came_through(error, frame):
+            raise error
         error = error.__context__
-    if error is not None:
-        raise error
 
 
 def _came_through(error: BaseException, frame: FrameType) -> bool:

@@ -324,3 +324,20 @@ def test_an_end_that_fails_while_the_trace_begins_again(f: Any):
     compiled = tj.jit(f)
     for k in (3, 2, 4, 3):
         assert compiled(np.arange(5.0), k) == f(np.arange(5.0), k)
+
+
+def test_a_bare_except_behind_others_counts():
+    def f(x: Any, k: Any) -> Any:
+        try:
+            if k > 2:
+                x[4] += 1
+            x = x + np.ones(3)
+        except ValueError:
+            raise KeyError("k") from None
+        except:  # noqa: E722
+            pass
+        return x
+
+    f(np.ones(4), 3)
+    with pytest.raises(TracerError, match="IndexError"):
+        tj.jit(f)(np.ones(4), 3)

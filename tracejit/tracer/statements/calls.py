@@ -69,6 +69,8 @@ class Statements:
     """An `except` has caught something."""
     numpys: Callable[[], None]
     """An error is about to meet an `except`."""
+    everything: type[BaseException]
+    """What a `try` that is added here catches, to raise it again."""
     ended: Callable[[], None]
     """A `finally` has raised something."""
     leaving: Callable[[], None]

@@ -47,7 +47,8 @@ def with_numpys_errors(node: Any, body: list[ast.stmt]) -> ast.stmt:
 def _telling(node: Any, body: Any, helper: str) -> ast.stmt:
     """Statements whose errors one is told of."""
     told: list[ast.stmt] = [ast.Expr(called(node, helper)), ast.Raise(None, None)]
-    return at(node, ast.Try(body, [ast.ExceptHandler(None, None, told)], [], []))
+    every = ast.Attribute(name(HELPERS), "everything", ast.Load())  # no bare `except`, which would look like the user's
+    return at(node, ast.Try(body, [ast.ExceptHandler(every, None, told)], [], []))
 
 
 def guarded_with(node: ast.With) -> ast.With:
