@@ -83,7 +83,6 @@ class Writer:
         self.indices: list[str] = []
         self.loops = 0
         self.on_data = 0  # branches around that data decide
-        self.handlers = 0  # around
 
     # -- expressions ---------------------------------------------------------------------------------------------------
     def index(self) -> str:
@@ -137,13 +136,13 @@ class Writer:
         ends = [n for n, s in enumerate(made) if s.line.startswith(("raise", "break", "continue", "return"))]
         return made[: ends[0] + 1] if ends else made
 
-    def within(self, depth: int, *, indices: Sequence[str] = (), loops: int = 0, data: int = 0, handlers: int = 0):
-        before = self.indices, self.loops, self.on_data, self.handlers
+    def within(self, depth: int, *, indices: Sequence[str] = (), loops: int = 0, data: int = 0) -> list[Statement]:
+        before = self.indices, self.loops, self.on_data
         self.indices = [*self.indices, *indices]
         self.loops = 0 if data else self.loops + loops
-        self.on_data, self.handlers = self.on_data + data, 0 if data else self.handlers + handlers
+        self.on_data += data
         made = self.block(depth - 1)
-        self.indices, self.loops, self.on_data, self.handlers = before
+        self.indices, self.loops, self.on_data = before
         return made
 
     def statement(self, depth: int) -> list[Statement]:
@@ -193,14 +192,14 @@ class Writer:
 
     def of_try(self, depth: int) -> list[Statement]:
         r = self.random
-        made = [Statement("try:", self.within(depth, handlers=1))]
+        made = [Statement("try:", self.within(depth))]
         kinds = r.sample(KINDS, r.choice([0, 1, 1, 1, 2, 3]))
         for kind in kinds:
             name = " as e" if r.random() < 0.3 else ""
             said = [Statement("l.append(type(e).__name__)")] if name and r.random() < 0.5 and not self.on_data else []
-            made.append(Statement(f"except {kind}{name}:", [*said, *self.within(depth - 1, handlers=1)]))
+            made.append(Statement(f"except {kind}{name}:", [*said, *self.within(depth - 1)]))
         if kinds and r.random() < 0.2:
-            made.append(Statement(r.choice(["except:", "except Exception:"]), self.within(depth - 1, handlers=1)))
+            made.append(Statement(r.choice(["except:", "except Exception:"]), self.within(depth - 1)))
         if kinds and r.random() < 0.3:
             made.append(Statement("else:", self.within(depth - 1)))
         if not kinds or r.random() < 0.35:
@@ -212,7 +211,7 @@ class Writer:
     def of_with(self, depth: int) -> list[Statement]:
         kind = self.random.choice(KINDS[:9]).strip("()")
         managers = f"contextlib.suppress({kind})", f"Swallows(o, {kind})", "Swallows(o)", f"swallowing(o, {kind})"
-        return [Statement(f"with {self.random.choice(managers)}:", self.within(depth, handlers=1))]
+        return [Statement(f"with {self.random.choice(managers)}:", self.within(depth))]
 
     def of_raise(self, depth: int) -> list[Statement]:
         errors = ["ValueError(n)", "KeyError('k')", "IndexError", "Failed(0.75)", "Both(1)", "TypeError"]
@@ -232,6 +231,8 @@ def failing(seed: int) -> Case:
         made += writer.of_try(3) if writer.random.random() < 0.6 else writer.statement(4)
     if writer.random.random() < 0.15:  # functions that ask for their variables are traced as they are
         made.append(Statement("assert len(locals()) > 2"))
+    if writer.random.random() < 0.85:  # so that it goes on to the end
+        made = [Statement("try:", made), Statement("except Exception:", [Statement("n += 5")])]
     body = [*[Statement(s, fixed=True) for s in first], *made]
     body.append(Statement("return s, n, a, l, o.n, o.v", fixed=True))
     vectors = ["np.array([0.5, 2, -1])", "np.array([1, 1, 0.5, -2])", "np.array([3.0])", "np.array([-1, 2.5, 0, 1, 4])"]

@@ -61,7 +61,6 @@ np.sum(x, foo=1)
 x.foo
 np.foo
 np.einsum("ij,jk", x, x)
-np.cross(x, x)
 np.interp(x, x, np.ones(7))
 np.diag(np.ones((2, 2, 2)))
 np.swapaxes(x, 0, 3)
@@ -158,7 +157,7 @@ def test_its_text(statement: str):
 
 @pytest.mark.parametrize(
     "statement",
-    ["y = x.sum(); y.fill(1.0)", "np.triu_indices(2.5)", "np.median(x * 1j)", "x.__contains__(1)"],
+    ["y = x.sum(); y.fill(1.0)", "np.median(x * 1j)", "x.__contains__(1)"],
 )
 @pytest.mark.parametrize(
     "around",
