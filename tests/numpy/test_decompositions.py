@@ -378,3 +378,10 @@ def test_gradients_of_the_cholesky_factor_are_symmetric():
     t = matrices((3, 3), seed=1)
     t, step = t + t.T, 1e-6
     np.testing.assert_allclose(np.sum(found * t), (loss(a + step * t) - loss(a - step * t)) / (2 * step), rtol=1e-6)
+
+
+def test_the_rank_of_a_vector_is_a_python_number():
+    f = lambda x: x.astype(np.float32) * np.linalg.matrix_rank(x)  # noqa: E731
+    for x in (np.zeros(3), np.ones(3)):
+        check(tj.jit(f)(x), f(x))
+        assert type(tj.numpy.linalg.matrix_rank(x)) is int

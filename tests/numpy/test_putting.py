@@ -166,3 +166,12 @@ def test_derivatives_batches_and_sizes():
 
     places = np.array([[0, 1], [5, -2], [3, 3]])
     np.testing.assert_array_equal(tj.vmap(one)(rows, places), [one(x, i) for x, i in zip(rows, places, strict=True)])
+
+
+def test_place_of_an_arrays_own_elements_is_refused():
+    def f(x):
+        np.place(x, x > 0, x)
+        return x
+
+    with pytest.raises(UnsupportedError, match="own elements"):
+        tj.jit(f)(np.array([1.0, -2.0, 3.0]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import ShapeError
+from tracejit.support.errors import ShapeError, UnsupportedError
 
 
 def written(expression: str, *names: str) -> Any:
@@ -186,3 +186,9 @@ def test_integers_of_numpy_take_lists_for_arrays(expression: str):
     got, want = tj.jit(f)(np.uint8(3)), f(np.uint8(3))
     assert got.dtype == want.dtype
     assert np.array_equal(got, want)
+
+
+def test_a_view_of_no_dtype_is_one_of_float64():
+    np.testing.assert_array_equal(tj.jit(lambda x: x.view(None) * 2)(np.ones(3)), np.ones(3) * 2)
+    with pytest.raises(UnsupportedError, match="float64"):
+        tj.jit(lambda x: x.view(None))(np.ones(3, np.int64))

@@ -33,6 +33,7 @@ from tracejit.tracer.failures import Reason
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tables import FUNCTIONS
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "cholesky", "cond_of_singular_values", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
@@ -479,7 +480,8 @@ def matrix_rank(A: ArrayLike, tol: ArrayLike = None, hermitian: bool = False, *,
         raise reject("`tol` and `rtol` can't be both set.")
     x = array_of(A)
     if aval(x).ndim < 2:
-        return to_dtype(u.logical_not(r.all(u.equal(x, 0))), np.int64)
+        found = to_dtype(u.logical_not(r.all(u.equal(x, 0))), np.int64)
+        return found.as_python_number() if isinstance(found, Tracer) else int(found)  # as in NumPy
     s = singular_values(x, hermitian)
     if tol is not None:
         least = _column(array_of(tol))

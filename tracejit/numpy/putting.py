@@ -184,6 +184,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     x, test = array_of(arr), u.not_equal(as_array(mask), 0)
     have = aval(x)
+    if vals is arr and inplace:
+        raise unsupported("np.place of an array's own elements, which NumPy reads while it changes them")
     values = _values(vals, have.dtype)
     listed = isinstance(vals, (list, tuple, np.generic)) or (isinstance(vals, Tracer) and vals.is_scalar)
     listed = listed or aval(values).weak

@@ -433,14 +433,14 @@ def size(a: ArrayLike, axis: AxisLike = None) -> Extent:
     return have.size if axis is None else prod(have.shape[d] for d in axis_list(axis, have.ndim))
 
 
-def _view_method(a: ArrayLike, dtype: DTypeLike = None, type: Any = None) -> Result:
-    """Another array over the same elements.
+def _view_method(a: ArrayLike, dtype: DTypeLike = np.ndarray, type: Any = None) -> Result:
+    """Another array over the same elements.   dtype: that of the array by default; None is float64, as everywhere.
 
     Raises: UnsupportedError for one of another dtype, which reads the elements' bits.
     """
-    if type is not None or dtype in (None, np.ndarray) or canonical(dtype) == a.dtype:
+    want = np.dtype(np.float64) if dtype is None else a.dtype if dtype is np.ndarray else canonical(dtype)
+    if type is not None or want == a.dtype:
         return reshaped(a, a.shape)
-    want = canonical(dtype)
     raise unsupported(
         f"x.view({want}) of an array of {a.dtype} is not supported in traced code; x.astype({want}) converts"
     )
