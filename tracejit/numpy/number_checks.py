@@ -209,7 +209,7 @@ def _fail(outside: ArrayLike, number: ArrayLike, about: Any) -> None:
         kind = about.kind if isinstance(about, Reason) else type(about.exception)
         base = next(base for base in kind.__mro__ if not base.__module__.startswith("tracejit."))
         if base is not Exception and not issubclass(kind, (NumberOutOfBounds, UnsupportedError)):
-            refuse_if_caught(kind, f"{base.__name__} ({about.text})")
+            refuse_if_caught(kind, f"{base.__name__} ({about.text})", numbers=(outside,))
     site = np.int64((failures_here().site(about) + 1) << INDEX_BITS)
     mark = bind(Or(), bind(And(), number, np.int64((1 << INDEX_BITS) - 1)), site)
     note_failure(elementwise.select(outside, mark, np.int64(0)))

@@ -169,9 +169,11 @@ def _check_divisor(y: Any) -> None:
         if not y:
             raise ZeroDivisionError("division by zero")
         return
-    OPERATORS.refuse_if_caught(ZeroDivisionError, "ZeroDivisionError", numbers=(y,))
-    if _may_be_zero(y):
+    if y.dtype.kind in "iu":
+        if not _may_be_zero(y):
+            return
         give_up("a number may be divided by zero, which Python refuses")
+    OPERATORS.refuse_if_caught(ZeroDivisionError, "ZeroDivisionError", numbers=(y,))
 
 
 def _is_complex(x: Any) -> bool:
