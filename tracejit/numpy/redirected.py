@@ -155,6 +155,13 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:
     return np.resize(a, new_shape)
 
 
+def _frombuffer(buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.frombuffer, which asks the memory of an array itself."""
+    if isinstance(buffer, Tracer):
+        raise unsupported("np.frombuffer of a traced array reads its bits; x.astype(dtype) converts, x.ravel() is flat")
+    return np.frombuffer(buffer, *args, **kwargs)
+
+
 def _of_lists(ufunc: np.ufunc) -> Callable[..., Any]:
     """A ufunc of lists that hold traced arrays."""
 
@@ -194,7 +201,12 @@ def _fill() -> None:
     ):  # fmt: skip
         REDIRECTED[id(written)] = Redirected(written, substitute)
     redirect_members(
-        {np.resize: resize, np.broadcast_shapes: broadcast_shapes, np.mask_indices: positions.mask_indices}
+        {
+            np.frombuffer: _frombuffer,
+            np.resize: resize,
+            np.broadcast_shapes: broadcast_shapes,
+            np.mask_indices: positions.mask_indices,
+        }
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, is_empty, prod
 from tracejit.numpy import reductions as r, ufuncs as u
-from tracejit.numpy.axes import axis_index, normalize_axes, reject
+from tracejit.numpy.axes import axis_index, normalize_axes, reject, unsupported
 from tracejit.numpy.counts import checked_size, may_count, places_where
 from tracejit.numpy.data_dependent import data_dependent
 from tracejit.numpy.joining import concatenate, part
@@ -450,6 +450,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: AxisLike = None) -> Resu
     """
     if _is_known(filt):
         return data_dependent("trim_zeros", "slice with known bounds", np.trim_zeros)(filt, trim, axis)
+    if isinstance(filt, (list, tuple)):
+        raise unsupported("np.trim_zeros of a list, of which data decide how long the result is; make it an array")
     x = array_of(filt)
     have = aval(x)
     ends = trim.lower()
