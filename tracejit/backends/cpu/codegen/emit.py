@@ -70,7 +70,8 @@ class Module:
 
 
 PLAIN_STATE = (
-    "axes", "count", "exact", "indices", "label", "lengths", "lines", "mask", "nowhere", "polled", "scan", "width",
+    "axes", "count", "exact", "indices", "label", "lengths", "lines", "mask", "nowhere", "polled", "scan", "stack",
+    "width",
 )  # fmt: skip
 TABLES = ("buffers", "captured", "counts", "dims", "env", "polynomials", "scans", "shifted")
 
