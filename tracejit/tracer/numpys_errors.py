@@ -6,11 +6,12 @@ An operation that failed is done once more by NumPy itself, on arrays of the sam
 
 from __future__ import annotations
 
+import functools
 import operator as operators
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -180,8 +181,10 @@ def _examples(x: Any) -> Any:
     """Arrays and numbers in place of traced ones, in containers."""
     if isinstance(x, Cell):
         return _example(x)
-    if isinstance(x, Dim):
+    if isinstance(x, (Dim, FunctionType, MethodType, functools.partial)):  # functions of the user's are not run twice
         raise _Unknown
+    if isinstance(x, np.ndarray):
+        return x.copy()
     if type(x) in (list, tuple):
         return type(x)(_examples(v) for v in x)
     if type(x) is dict:
