@@ -12,12 +12,12 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from tracejit.ir.extents import DimDependent
-from tracejit.support.errors import RefusedByNumPy, Restart, TracejitError, TracerError, UnsupportedError, meet
+from tracejit.support.errors import Restart, TracejitError, TracerError, UnsupportedError, meet
 from tracejit.support.source import is_internal, user_location
 from tracejit.tracer.bytecode import catches, catches_all, catches_at, gives_nothing, swallows
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.current import current_trace
-from tracejit.tracer.numpys_errors import as_numpy_raises
+from tracejit.tracer.numpys_errors import as_numpy_raises, is_refusal
 from tracejit.tracer.places import held_by_class
 from tracejit.tracer.recorder import recording, symbols_here
 
@@ -176,9 +176,10 @@ def caught(error: BaseException | None = None) -> None:
         return
     if isinstance(error, Restart):
         raise error
-    if isinstance(error, TracejitError) and current_trace() is not None and _is_of_tracing(error):
-        meet(error)
-        raise error
+    if isinstance(error, TracejitError) and current_trace() is not None and is_refusal(error):
+        if not isinstance(error, UnsupportedError):  # which is met where it is made
+            meet(error)
+            raise error
     symbols = symbols_here()
     if symbols:
         raise DimDependent(symbols)
@@ -189,8 +190,7 @@ def ended() -> None:
     error = sys.exc_info()[1]
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while error is not None:
-        refused = isinstance(error, UnsupportedError) or (isinstance(error, TracejitError) and _is_of_tracing(error))
-        if (refused or isinstance(error, Restart)) and _came_through(error, frame):
+        if (is_refusal(error) or isinstance(error, Restart)) and _came_through(error, frame):
             raise error
         error = error.__context__
 
@@ -206,10 +206,3 @@ def leaving() -> None:
     """A `finally` leaves by `return`, `break` or `continue`, and with it what was raised, if anything was."""
     if sys.exc_info()[1] is not None:
         caught()
-
-
-def _is_of_tracing(error: TracejitError) -> bool:
-    """Whether an error says that something cannot be traced, or of branches and loops that they do not fit."""
-    if isinstance(error, TracerError):
-        return not isinstance(error, RefusedByNumPy)
-    return error.message.startswith(("[cond]", "[loop]", "[while]"))

@@ -26,7 +26,7 @@ from tracejit.tracer.recorder import symbols_here
 from tracejit.tracer.substitutes import dispatching, for_nested
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["as_numpy_raises", "numpys"]
+__all__ = ["as_numpy_raises", "is_refusal", "numpys"]
 
 _MOST = 1_000_000
 """Elements of an array that NumPy is tried with."""
@@ -50,7 +50,7 @@ def as_numpy_raises(error: BaseException | None) -> BaseException | None:
     """
     if isinstance(error, BaseExceptionGroup):  # of `except*`
         return next((x for x in _parts(error) if isinstance(x, Restart | TracejitError)), error)
-    if not isinstance(error, Exception) or current_trace() is None or _is_refusal(error):
+    if not isinstance(error, Exception) or current_trace() is None or is_refusal(error):
         return error
     frame = _frame_of_operation(error)
     found = None if frame is None else _operation(frame)
@@ -84,10 +84,13 @@ def _parts(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def _is_refusal(error: Exception) -> bool:
+def is_refusal(error: BaseException) -> bool:
+    """Whether an error says that something cannot be traced, or of branches and loops that they do not fit."""
     if isinstance(error, TracerError):
         return not isinstance(error, RefusedByNumPy)
-    return isinstance(error, UnsupportedError)
+    if isinstance(error, UnsupportedError):
+        return True
+    return isinstance(error, TracejitError) and error.message.startswith(("[cond]", "[loop]", "[while]"))
 
 
 def _frame_of_operation(error: BaseException) -> FrameType | None:

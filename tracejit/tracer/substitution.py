@@ -39,6 +39,7 @@ from tracejit.tracer.methods import holds_attributes
 from tracejit.tracer.namespace import ModuleView, Namespace, code_names, stored_globals
 from tracejit.tracer.ownership import is_users_enumeration, is_users_function, is_users_module, is_users_type
 from tracejit.tracer.places import MISSING, CellPlace, NamePlace, NamesPlace
+from tracejit.tracer.recorder import symbols_here
 from tracejit.tracer.statements.calls import statements
 from tracejit.tracer.substitutes import refuse_random, substitute_for, type_of
 from tracejit.tracer.trace import Trace
@@ -404,8 +405,6 @@ def _know_sizes() -> None:
 
     Raises: DimDependent.
     """
-    from tracejit.tracer.catching import symbols_here  # which needs what is defined here
-
     symbols = symbols_here()
     if symbols:
         raise DimDependent(symbols)
