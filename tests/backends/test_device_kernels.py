@@ -12,10 +12,11 @@ from tracejit.backends.device.memory import DeviceBuffer
 from tracejit.backends.grid import GridSchedule, bind_grid
 from tracejit.ir.check import check_kernel
 from tracejit.ir.extents import evaluate
-from tracejit.ir.kernel import Load, walk
+from tracejit.ir.kernel import For, Load, walk
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.text import parse_kernel
 from tracejit.support.errors import LaunchError, OutOfMemory
+from tracejit.support.nodes import evolve
 
 
 def run(
@@ -370,6 +371,100 @@ def test_a_work_item_may_take_a_tile_of_a_product(device: Device, jam: int, exte
     a, b, c = normal(6, 16, 300), normal(300, 24), normal(24)
     want = a.astype("f8") @ b.astype("f8") + c
     np.testing.assert_allclose(run(device, PRODUCT, schedule, a=a, b=b, c=c), want, rtol=1e-4, atol=1e-4)
+
+
+STAGED = """
+kernel product(a: {dtype}[{a_shape}] C, b: {dtype}[{b_shape}] C, c: {dtype}[{n}] C,
+               out: {dtype}[2, {m}, {n}] C out) {dims} {{
+  for %h in 0..2 {{ for %i in 0..{m} {{ for %j in 0..{n} {{
+    %shift = load c[%j]
+    %sum = for %k in 0..{k} carry(%s = {zero}:{dtype}) combine(%p, %q) {{ %r = add %p %q; yield %r }} {{
+      %x = load a[{a}]; %y = load b[{b}]
+      %t = neg %x; %u = mul %t %y; %z = add %s %u
+      yield %z
+    }}
+    %w = add %sum %shift
+    store out[%h, %i, %j] = %w
+  }} }} }}
+}}
+"""
+
+
+def staged_text(m: object, n: object, k: object, dtype: str = "f32", across: str = "", dims: str = "") -> str:
+    """-a @ b + c of two matrices a; `across`: which operands lie the other way round."""
+    a, b = ("%h, %k, %i" if "a" in across else "%h, %i, %k"), ("%j, %k" if "b" in across else "%k, %j")
+    a_shape, b_shape = (
+        (f"2, {k}, {m}" if "a" in across else f"2, {m}, {k}"),
+        (f"{n}, {k}" if "b" in across else f"{k}, {n}"),
+    )
+    zero = "0" if dtype == "i32" else "0.0"
+    return STAGED.format(m=m, n=n, k=k, dtype=dtype, a=a, b=b, a_shape=a_shape, b_shape=b_shape, zero=zero, dims=dims)
+
+
+STAGE = GridSchedule(work_group=64, groups=8, jam=8, stage=64, fold=32)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "across", "extents"),
+    [
+        ((128, 64, 64), "f32", "", (2, 2, 1)),
+        ((100, 130, 300), "f32", "", (2, 2, 3)),  # ragged, and sums of sums
+        ((130, 70, 40), "f32", "ab", (2, 3, 2)),
+        ((65, 9, 17), "f32", "b", (2, 2, 1)),  # a narrow tile, a last block of one
+        ((64, 64, 64), "f64", "a", (2, 1, 1)),
+        ((40, 200, 16), "i32", "", (2, 1, 4)),
+    ],
+)
+def test_a_group_stages_both_operands_of_a_product(
+    device: Device, sizes: tuple[int, int, int], dtype: str, across: str, extents: tuple[int, ...]
+):
+    m, n, k = sizes
+    text = staged_text(m, n, k, dtype, across)
+    (launch,) = bind_grid(parse_kernel(text), STAGE).launches
+    assert (launch.extents, launch.grouped) == (extents, True)
+    check_product(device, text, sizes, dtype, across, STAGE)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (64, 64, 64), (100, 3, 33), (5, 70, 16), (129, 65, 700), (3, 3, 0)])
+def test_a_group_stages_products_of_any_size(device: Device, sizes: tuple[int, int, int]):
+    schedule = evolve(STAGE, stage=32, jam=4)  # PoCL takes a minute to compile 64 carried sums
+    text = staged_text("m", "n", "k", dims="dims(m, n, k)")
+    (launch,) = bind_grid(parse_kernel(text), schedule).launches
+    assert launch.grouped
+    check_product(device, text, sizes, "f32", "", schedule, dict(zip("mnk", sizes, strict=True)))
+
+
+def check_product(
+    device: Device,
+    text: str,
+    sizes: tuple[int, int, int],
+    dtype: str,
+    across: str,
+    schedule: GridSchedule,
+    dims: dict[str, int] | None = None,
+) -> None:
+    m, n, k = sizes
+    kind = {"f32": "f4", "f64": "f8", "i32": "i4"}[dtype]
+    rng = np.random.default_rng(3)
+    a, b, c = ((rng.standard_normal(s) * 5).astype(kind) for s in ((2, m, k), (k, n), n))
+    given = {"a": a.swapaxes(1, 2) if "a" in across else a, "b": b.T if "b" in across else b}
+    out = run(device, text, schedule, dims, c=c, **{name: np.ascontiguousarray(x) for name, x in given.items()})
+    want = c - a.astype("f8") @ b.astype("f8")
+    unit = 0.0 if dtype == "i32" else float(np.finfo(kind).eps)
+    bound = 8 * unit * (np.abs(a).astype("f8") @ np.abs(b).astype("f8") + np.abs(c))
+    assert np.all(np.abs(out - want) <= bound)
+
+
+def test_a_staged_product_reads_each_element_once_for_a_tile(device: Device):
+    """A tile of 64 x 64 has 64 times fewer reads of memory than products, a work-item of 8 x 8 eight times fewer."""
+    (launch,) = bind_grid(parse_kernel(staged_text(128, 128, 64)), STAGE).launches
+    (lanes,) = (s for s in walk(launch.kernel.body) if isinstance(s, For) and s.axis.kind == "block")
+    (blocks,) = (s for s in lanes.body if isinstance(s, For))
+    reads = [s for s in walk(blocks.body) if isinstance(s, Load) and s.buffer.space == "global"]
+    assert len(reads) == 2 * 64 * 16 // 64  # by 64 lanes, for a block of 16
+    (sums,) = (s for s in blocks.body if isinstance(s, For))
+    assert len([s for s in sums.body if isinstance(s, Load)]) == 8 + 8
+    assert len(sums.params) == 64
 
 
 ARGMAX = """

@@ -36,6 +36,7 @@ from tracejit.backends.nest import (  # fmt: skip
 from tracejit.backends.packed import packed
 from tracejit.backends.parts import contiguous, fold_parts, part_count
 from tracejit.backends.shares import block_count, share_count, split_scan, splits
+from tracejit.backends.staged import staged
 from tracejit.ir.extents import Dim, Extent, evaluate, prod
 from tracejit.ir.kernel import (  # fmt: skip
     Axis,
@@ -295,6 +296,10 @@ class Binder:
         extents = tuple(n for n in counts if n is not None)
         fixed, wide = len(extents) == len(counts), self.schedule.wide
         most = self.schedule.work_group
+        if fixed and (tiles := staged(nest, extents, self.schedule)) is not None:
+            body = flatten(tiles.free, Axis("grid"), tiles.body, wide=wide)
+            self.add((*head, *body), tiles.extents, tiles.work_group, grouped=True)
+            return
         parts = part_count(nest, extents, self.schedule) if fixed else 1
         if parts > 1:
             (reduction,) = (s for s in nest.body if isinstance(s, For))
@@ -306,8 +311,8 @@ class Binder:
                 self.schedule.work_group,
             )
             nest = Nest(nest.free, (), joined)
-        elif fixed and (tiles := jammed(nest, extents, self.schedule)) is not None:
-            nest, most = tiles, _TILES_GROUP
+        elif fixed and (jam := jammed(nest, extents, self.schedule)) is not None:
+            nest, most = jam, _TILES_GROUP
             extents = tuple(n for n in map(trip_count, nest.free) if n is not None)
         elif fixed and _prefers_group(nest, extents, self.schedule):
             body = group_body(nest.body, self.schedule)

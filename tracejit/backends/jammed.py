@@ -17,6 +17,7 @@ from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import (
     Block,
     For,
+    If,
     Lambda,
     Load,
     Op,
@@ -33,14 +34,14 @@ from tracejit.ir.rewrite import inline, replace
 from tracejit.support.errors import InternalError
 from tracejit.support.nodes import evolve
 
-__all__ = ["jammed"]
+__all__ = ["Copies", "jammed", "one_reduction"]
 
 _LEAST_ITEMS = 32  # that are left for each group that a reduction is shared among: fewer do not occupy a device
 
 
 def jammed(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule) -> Nest | None:
     """The nest over tiles of its last two loops; None where it is not worth it, or cannot be."""
-    loop = _reduction(nest)
+    loop = one_reduction(nest)
     if schedule.jam == 1 or loop is None or not _shares_loads(nest, loop):
         return None
     rows, columns = extents[-2:]
@@ -53,7 +54,7 @@ def jammed(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule) -> Nes
     return _tiled(nest, loop, rows, columns, *fitting[0]) if fitting else None
 
 
-def _reduction(nest: Nest) -> For | None:
+def one_reduction(nest: Nest) -> For | None:
     """The one loop of a nest that a tile runs for all its iterations: straight-line, as all around it."""
     loops = [s for s in nest.body if isinstance(s, For)]
     if len(loops) != 1 or len(nest.free) < 2 or nest.ordered:
@@ -87,17 +88,19 @@ def _shares_loads(nest: Nest, loop: For) -> bool:
 
 
 @define(eq=False)
-class _Copies:
+class Copies:
     """Statements for several iterations, each value computed once."""
 
     out: list[Statement] = field(factory=list[Statement])
     known: dict[tuple[object, ...], Value] = field(factory=dict[tuple[object, ...], Value])
 
-    def inner(self) -> _Copies:
-        return _Copies([], dict(self.known))
+    def inner(self) -> Copies:
+        return Copies([], dict(self.known))
 
-    def add(self, block: Block, values: dict[Value, Operand]) -> None:
-        """A copy of straight-line statements; `values` is what their operands stand for, and learns their results."""
+    def add(self, block: Block, values: dict[Value, Operand], guard: Operand | None = None) -> None:
+        """A copy of straight-line statements; `values` is what their operands stand for, and learns their results.
+        guard: whether stores are done.
+        """
         for s in block:
             match s:
                 case Load():
@@ -110,7 +113,8 @@ class _Copies:
                     values[s.out] = self.once(key, s.out.dtype, lambda v, s=s, a=args: evolve(s, out=v, args=a))
                 case Store():
                     index = tuple(replace(x, values) for x in s.index)
-                    self.out.append(evolve(s, index=index, value=replace(s.value, values)))
+                    store = evolve(s, index=index, value=replace(s.value, values))
+                    self.out.append(store if guard is None else If(guard, (store,)))
                 case _:
                     raise InternalError(f"a {type(s).__name__} in a tile")
 
@@ -131,11 +135,11 @@ def _tiled(nest: Nest, loop: For, rows: int, columns: int, height: int, width: i
     below = [r.op("add", i, index_const(k * down)) for k in range(height)]
     beside = [r.op("add", j, index_const(k * across)) for k in range(width)]
     tile: list[dict[Value, Operand]] = [{row.index: y, column.index: x} for y in below for x in beside]
-    before = _Copies(list(r.statements))
+    before = Copies(list(r.statements))
     for values in tile:
         before.add(nest.body[:at], values)
     joint = _joint(loop, tile, before)
-    after = _Copies([], dict(before.known))
+    after = Copies([], dict(before.known))
     for values in tile:
         after.add(nest.body[at + 1 :], values)
     free = (
@@ -146,7 +150,7 @@ def _tiled(nest: Nest, loop: For, rows: int, columns: int, height: int, width: i
     return Nest(free, (), (*before.out, joint, *after.out))
 
 
-def _joint(loop: For, tile: Sequence[dict[Value, Operand]], before: _Copies) -> For:
+def _joint(loop: For, tile: Sequence[dict[Value, Operand]], before: Copies) -> For:
     """The reductions of all iterations of a tile as one loop; each learns its results."""
     assert loop.combine is not None
     inits = [replace(x, values) for values in tile for x in loop.inits]

@@ -35,7 +35,7 @@ from tracejit.support.nodes import evolve, frozen
 
 __all__ = [
     "GridSchedule", "Nest", "constant_bounds", "flatten", "flatten_reduction", "fold_in_blocks", "handed_on", "nest_of",
-    "printable", "recurrence", "repeatable", "scans", "trip_count", "values_like", "without_prefixes",
+    "printable", "recurrence", "repeatable", "rounds", "scans", "trip_count", "values_like", "without_prefixes",
 ]  # fmt: skip
 
 
@@ -50,7 +50,8 @@ class GridSchedule:
     memory.  shared_bytes: what a group may use.  shares: most parts of a long scan, whose results one work-item scans
     where they are at most `in_order`.  items: work-items for loops whose bounds depend on data.  pack: neighbouring
     elements that a work-item takes at once in plain loops of at least `pack_extent` iterations.  jam: most rows, and
-    columns, of a product that a work-item takes at once.  contiguous: a lane of a reduction takes neighbouring elements
+    columns, of a product that a work-item takes at once.  stage: most of them that a group takes from shared memory;
+    1: none.  contiguous: a lane of a reduction takes neighbouring elements
     (right for processors), not every n-th (right for GPUs).  wide: nests of symbolic extents may have 2**31 iterations
     and more.  atomics: dtypes whose integer updates may use them.  cores: work-items are threads of a processor, among
     which `cores.bind_cores` shares out loops that are scheduled for it.
@@ -70,6 +71,7 @@ class GridSchedule:
     pack: int = 1
     pack_extent: int = 1 << 16
     jam: int = 1
+    stage: int = 1
     contiguous: bool = False
     wide: bool = False
     atomics: frozenset[str] = frozenset()
@@ -81,6 +83,7 @@ class GridSchedule:
             ("groups", self.groups),
             ("pack", self.pack),
             ("jam", self.jam),
+            ("stage", self.stage),
         ):
             if number < 1 or number & (number - 1):
                 raise ScheduleError(f"GridSchedule.{name} must be a power of two, not {number}")
@@ -313,7 +316,7 @@ def recurrence(s: Statement) -> Statement:
     return evolve(s, body=tuple(body), combine=None)
 
 
-def _rounds(combine: Lambda) -> bool:
+def rounds(combine: Lambda) -> bool:
     """Whether combining rounds, so that the order matters for accuracy."""
     return any(
         isinstance(s, Op) and s.op in ("add", "sub", "mul", "fma", "div") and is_float(s.out.dtype)
@@ -341,7 +344,7 @@ def _blocked(s: Statement, size: int, level: int = 0) -> Statement:
     if (
         not isinstance(s, For)
         or s.combine is None
-        or not _rounds(s.combine)
+        or not rounds(s.combine)
         or not all(isinstance(i, Const) for i in s.inits)
     ):
         return s

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from tracejit.ir import kernel as k
+from tracejit.ir.convergence import divergent_barrier
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Block, Buffer, Const, Kernel, Lambda, Operand, Statement, Value
@@ -116,7 +117,7 @@ def _same_extent(a: Extent, b: Extent) -> bool:
 
 def check_kernel(kernel: Kernel) -> None:
     """Values dominate their uses, dtypes and ranks fit, carries, yields and results agree, stores go where they may,
-    axes are legal.
+    axes are legal, all lanes of a group reach its barriers.
 
     Raises: VerifyError, with the statement underlined and the user's line if one is known.
     """
@@ -157,6 +158,9 @@ class _KernelChecker:
         for buffer in kernel.buffers:
             self.declare(buffer)
         self.block(kernel.body)
+        self.current = divergent_barrier(kernel.body)
+        if self.current is not None:
+            self.fail("not all lanes of a group reach the barrier in here")
 
     def declare(self, buffer: Buffer) -> None:
         if buffer.dtype not in ALL_DTYPES:

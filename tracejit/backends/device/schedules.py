@@ -20,5 +20,6 @@ def gpu_schedule(units: int, group: int, atomics: Set[str]) -> GridSchedule:
         shares=1 << 14,
         pack=4,
         jam=8,
+        stage=128,
         atomics=frozenset(atomics),
     )
