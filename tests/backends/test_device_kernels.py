@@ -16,7 +16,6 @@ from tracejit.ir.kernel import For, Load, walk
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.text import parse_kernel
 from tracejit.support.errors import LaunchError, OutOfMemory
-from tracejit.support.nodes import evolve
 
 
 def run(
@@ -401,18 +400,18 @@ def staged_text(m: object, n: object, k: object, dtype: str = "f32", across: str
     return STAGED.format(m=m, n=n, k=k, dtype=dtype, a=a, b=b, a_shape=a_shape, b_shape=b_shape, zero=zero, dims=dims)
 
 
-STAGE = GridSchedule(work_group=64, groups=8, jam=8, stage=64, fold=32)
+STAGE = GridSchedule(work_group=64, groups=8, jam=4, stage=32, fold=32)  # PoCL takes a minute for tiles of 8 x 8
 
 
 @pytest.mark.parametrize(
     ("sizes", "dtype", "across", "extents"),
     [
-        ((128, 64, 64), "f32", "", (2, 2, 1)),
-        ((100, 130, 300), "f32", "", (2, 2, 3)),  # ragged, and sums of sums
-        ((130, 70, 40), "f32", "ab", (2, 3, 2)),
-        ((65, 9, 17), "f32", "b", (2, 2, 1)),  # a narrow tile, a last block of one
-        ((64, 64, 64), "f64", "a", (2, 1, 1)),
-        ((40, 200, 16), "i32", "", (2, 1, 4)),
+        ((128, 64, 64), "f32", "", (2, 4, 2)),
+        ((100, 130, 300), "f32", "", (2, 4, 5)),  # ragged, and sums of sums
+        ((130, 70, 40), "f32", "ab", (2, 5, 3)),
+        ((65, 9, 17), "f32", "b", (2, 3, 1)),  # a narrow tile, a last block of one
+        ((64, 64, 64), "f64", "a", (2, 2, 2)),
+        ((40, 200, 16), "i32", "", (2, 2, 7)),
     ],
 )
 def test_a_group_stages_both_operands_of_a_product(
@@ -422,16 +421,15 @@ def test_a_group_stages_both_operands_of_a_product(
     text = staged_text(m, n, k, dtype, across)
     (launch,) = bind_grid(parse_kernel(text), STAGE).launches
     assert (launch.extents, launch.grouped) == (extents, True)
-    check_product(device, text, sizes, dtype, across, STAGE)
+    check_product(device, text, sizes, dtype, across)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (64, 64, 64), (100, 3, 33), (5, 70, 16), (129, 65, 700), (3, 3, 0)])
 def test_a_group_stages_products_of_any_size(device: Device, sizes: tuple[int, int, int]):
-    schedule = evolve(STAGE, stage=32, jam=4)  # PoCL takes a minute to compile 64 carried sums
     text = staged_text("m", "n", "k", dims="dims(m, n, k)")
-    (launch,) = bind_grid(parse_kernel(text), schedule).launches
+    (launch,) = bind_grid(parse_kernel(text), STAGE).launches
     assert launch.grouped
-    check_product(device, text, sizes, "f32", "", schedule, dict(zip("mnk", sizes, strict=True)))
+    check_product(device, text, sizes, "f32", "", dict(zip("mnk", sizes, strict=True)))
 
 
 def check_product(
@@ -440,7 +438,6 @@ def check_product(
     sizes: tuple[int, int, int],
     dtype: str,
     across: str,
-    schedule: GridSchedule,
     dims: dict[str, int] | None = None,
 ) -> None:
     m, n, k = sizes
@@ -448,16 +445,17 @@ def check_product(
     rng = np.random.default_rng(3)
     a, b, c = ((rng.standard_normal(s) * 5).astype(kind) for s in ((2, m, k), (k, n), n))
     given = {"a": a.swapaxes(1, 2) if "a" in across else a, "b": b.T if "b" in across else b}
-    out = run(device, text, schedule, dims, c=c, **{name: np.ascontiguousarray(x) for name, x in given.items()})
+    out = run(device, text, STAGE, dims, c=c, **{name: np.ascontiguousarray(x) for name, x in given.items()})
     want = c - a.astype("f8") @ b.astype("f8")
     unit = 0.0 if dtype == "i32" else float(np.finfo(kind).eps)
     bound = 8 * unit * (np.abs(a).astype("f8") @ np.abs(b).astype("f8") + np.abs(c))
     assert np.all(np.abs(out - want) <= bound)
 
 
-def test_a_staged_product_reads_each_element_once_for_a_tile(device: Device):
+def test_a_staged_product_reads_each_element_once_for_a_tile():
     """A tile of 64 x 64 has 64 times fewer reads of memory than products, a work-item of 8 x 8 eight times fewer."""
-    (launch,) = bind_grid(parse_kernel(staged_text(128, 128, 64)), STAGE).launches
+    schedule = GridSchedule(work_group=64, groups=8, jam=8, stage=64)
+    (launch,) = bind_grid(parse_kernel(staged_text(128, 128, 64)), schedule).launches
     (lanes,) = (s for s in walk(launch.kernel.body) if isinstance(s, For) and s.axis.kind == "block")
     (blocks,) = (s for s in lanes.body if isinstance(s, For))
     reads = [s for s in walk(blocks.body) if isinstance(s, Load) and s.buffer.space == "global"]
@@ -465,6 +463,37 @@ def test_a_staged_product_reads_each_element_once_for_a_tile(device: Device):
     (sums,) = (s for s in blocks.body if isinstance(s, For))
     assert len([s for s in sums.body if isinstance(s, Load)]) == 8 + 8
     assert len(sums.params) == 64
+
+
+TRANSPOSED = """
+kernel transposed(x: f32[{shape}] C, y: f32[{m}, {n}] C, out: f32[{m}, 3, {n}] C out) {dims} {{
+  for %i in 0..{m} {{ for %h in 0..3 {{ for %j in 0..{n} {{
+    %a = load x[{at}]; %b = load y[%i, %j]; %c = load x[{same}]
+    %d = mul %a %b; %e = add %d %c
+    store out[%i, %h, %j] = %e
+  }} }} }}
+}}
+"""
+
+
+@pytest.mark.parametrize("sizes", [(64, 96), (33, 100), (130, 32)])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_a_group_transposes_tiles_in_shared_memory(device: Device, sizes: tuple[int, int], symbolic: bool):
+    m, n = sizes
+    dims = dict(zip("mn", sizes, strict=True)) if symbolic else {}
+    names = ("m", "n") if symbolic else sizes
+    text = TRANSPOSED.format(
+        m=names[0], n=names[1], shape=f"3, {names[1]}, {names[0]}", at="%h, %j, %i", same="%h, %j, 0",
+        dims="dims(m, n)" if symbolic else "",
+    )  # fmt: skip
+    (launch,) = bind_grid(parse_kernel(text), STAGE).launches
+    assert launch.grouped
+    assert [evaluate(n, dims) for n in launch.extents] == [3, -(-m // 32), -(-n // 32)]
+    (lanes,) = (s for s in walk(launch.kernel.body) if isinstance(s, For) and s.axis.kind == "block")
+    assert len([s for s in lanes.body if isinstance(s, Load) and s.buffer.space == "shared"]) == 16
+    x, y = normal(3, n, m), normal(m, n)
+    out = run(device, text, STAGE, dims, x=x, y=y)
+    np.testing.assert_array_equal(out, x.transpose(2, 0, 1) * y[:, None, :] + x[:, :, 0])
 
 
 ARGMAX = """

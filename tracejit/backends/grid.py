@@ -36,7 +36,8 @@ from tracejit.backends.nest import (  # fmt: skip
 from tracejit.backends.packed import packed
 from tracejit.backends.parts import contiguous, fold_parts, part_count
 from tracejit.backends.shares import block_count, share_count, split_scan, splits
-from tracejit.backends.staged import staged
+from tracejit.backends.staged_copies import staged_copy
+from tracejit.backends.staged_products import staged_product
 from tracejit.ir.extents import Dim, Extent, evaluate, prod
 from tracejit.ir.kernel import (  # fmt: skip
     Axis,
@@ -296,10 +297,11 @@ class Binder:
         extents = tuple(n for n in counts if n is not None)
         fixed, wide = len(extents) == len(counts), self.schedule.wide
         most = self.schedule.work_group
-        if fixed and (tiles := staged(nest, extents, self.schedule)) is not None:
-            body = flatten(tiles.free, Axis("grid"), tiles.body, wide=wide)
-            self.add((*head, *body), tiles.extents, tiles.work_group, grouped=True)
-            return
+        for staged in (staged_product, staged_copy) if fixed else ():
+            if (tiles := staged(nest, extents, self.schedule)) is not None:
+                body = flatten(tiles.free, Axis("grid"), tiles.body, wide=wide)
+                self.add((*head, *body), tiles.extents, tiles.work_group, grouped=True)
+                return
         parts = part_count(nest, extents, self.schedule) if fixed else 1
         if parts > 1:
             (reduction,) = (s for s in nest.body if isinstance(s, For))

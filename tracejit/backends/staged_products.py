@@ -13,8 +13,7 @@ Staged are loaded values, and what is computed of one alone (a conversion, an ac
 the nest or along its columns, not both.  A work-item's rows and columns lie as far apart as there are work-items beside
 it: neighbours read neighbouring elements, of global and of shared memory.
 
-Note [edges]: rows and columns beyond the last are read as the last, and not stored.  The last block of the contracted
-axis may be shorter.
+The last block of the contracted axis may be shorter.
 """
 
 from __future__ import annotations
@@ -23,16 +22,15 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from attrs import define, field
+from attrs import define
 
+from tracejit.backends.group_tiles import StagedNest, TiledNest, needed_for, tile_count
 from tracejit.backends.jammed import Copies, one_reduction
 from tracejit.backends.nest import GridSchedule, Nest, rounds
 from tracejit.ir.builder import ScalarRecorder
-from tracejit.ir.extents import Dim, Extent, prod
+from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import (
     SERIAL,
-    Alloc,
-    Axis,
     Barrier,
     Block,
     Buffer,
@@ -51,29 +49,16 @@ from tracejit.ir.kernel import (
 from tracejit.ir.passes.independence import linear
 from tracejit.ir.rewrite import inline, replace
 from tracejit.ir.scalar import numpy_dtype
-from tracejit.support.nodes import evolve, frozen
+from tracejit.support.nodes import frozen
 
-__all__ = ["StagedNest", "staged"]
+__all__ = ["staged_product"]
 
 _LEAST_SIDE, _LEAST_DEPTH = 8, 16  # rows and columns, and contracted elements, below which staging does not pay
 _SMALL_SIDE = 32  # of a tile that is not halved again where there are few
 _BANKS = 32  # words of shared memory that work-items reach at once
 
 
-@frozen
-class StagedNest:
-    """A nest over tiles: its loops, what a group runs for each iteration, and how many work-items that takes."""
-
-    free: tuple[For, ...]
-    body: Block
-    work_group: int
-
-    @property
-    def extents(self) -> tuple[Extent, ...]:
-        return tuple(loop.upper.value for loop in self.free if isinstance(loop.upper, Const))
-
-
-def staged(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule) -> StagedNest | None:
+def staged_product(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule) -> StagedNest | None:
     """The nest over tiles of its last two loops; None where it is no product, or too small a one."""
     loop = one_reduction(nest)
     if schedule.stage == 1 or loop is None or loop.step != 1 or loop.lower != index_const(0):
@@ -82,7 +67,9 @@ def staged(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule) -> Sta
     if operands is None:
         return None
     tile = _tile(extents, loop, operands, schedule)
-    return None if tile is None else _Staging(nest, loop, extents, operands, tile, schedule.fold).by_groups()
+    if tile is None:
+        return None
+    return _Staging(nest, extents, tile.sides, loop, operands, tile, schedule.fold).by_groups()
 
 
 @frozen
@@ -128,16 +115,6 @@ def _operands(nest: Nest, loop: For) -> tuple[_Staged, ...] | None:
     return tuple(found) if {x.side for x in found} == {0, 1} else None
 
 
-def needed_for(wanted: Iterable[Operand], block: Block, known: Iterable[Value] = ()) -> Block:
-    """The statements of a straight-line block that `wanted` are computed by; `known` need none."""
-    open_, kept = {x for x in wanted if isinstance(x, Value)}.difference(known), list[Statement]()
-    for s in reversed(block):
-        if open_.intersection(results_of(s)):
-            kept.append(s)
-            open_ |= {x for x in operands_of(s) if isinstance(x, Value)}.difference(known)
-    return tuple(reversed(kept))
-
-
 @frozen
 class _Tile:
     """sides: rows and columns of a group.  own: those of a work-item.  depth: contracted elements of a block."""
@@ -165,7 +142,9 @@ def _tile(extents: Sequence[Extent], loop: For, operands: Sequence[_Staged], sch
     if any(not isinstance(n, Dim) and n < enough for n, enough in least):
         return None
     sides = [min(schedule.stage, 64 if isinstance(n, Dim) else 1 << (n - 1).bit_length()) for n in (rows, columns)]
-    while (count := _count(extents, sides)) is not None and count < schedule.groups // 4 and max(sides) > _SMALL_SIDE:
+    while (count := tile_count(extents, sides)) is not None and count < schedule.groups // 4:
+        if max(sides) <= _SMALL_SIDE:
+            break
         sides[sides.index(max(sides))] //= 2
     if count is not None and count < schedule.groups // 16:
         return None
@@ -188,51 +167,24 @@ def _padding(x: _Staged, depth: int) -> int:
     return max(1, _BANKS // depth) if x.deep else 0
 
 
-def _count(extents: Sequence[Extent], sides: Sequence[int]) -> int | None:
-    """How many tiles there are, if that is known."""
-    count = prod((*extents[:-2], *_tiles(extents, sides)))
-    return None if isinstance(count, Dim) else count
-
-
-def _tiles(extents: Sequence[Extent], sides: Sequence[int]) -> tuple[Extent, ...]:
-    return tuple((n + (side - 1)) // side for n, side in zip(extents[-2:], sides, strict=True))
-
-
 _Places: TypeAlias = "tuple[list[Operand], list[Operand]]"
 
 
 @define(eq=False)
-class _Staging:
+class _Staging(TiledNest):
     """What a group runs for one tile."""
 
-    nest: Nest
     loop: For
-    extents: Sequence[Extent]
     operands: tuple[_Staged, ...]
     tile: _Tile
     fold: int
-    lane: Value = field(factory=lambda: Value("i64"))
-    at: tuple[Value, Value] = field(factory=lambda: (Value("i64"), Value("i64")))  # the tile's place
-    r: ScalarRecorder = field(factory=ScalarRecorder)
 
     def by_groups(self) -> StagedNest:
-        nest, tile = self.nest, self.tile
-        counts = _tiles(self.extents, tile.sides)
-        free = tuple(
-            evolve(loop, index=at, upper=index_const(n))
-            for loop, at, n in zip(nest.free[-2:], self.at, counts, strict=True)
-        )
-        arrays = [
-            Buffer(
-                f"shared{n}", x.value.dtype, (tile.depth, tile.sides[x.side] + _padding(x, tile.depth)), space="shared"
-            )
-            for n, x in enumerate(self.operands)
-        ]
+        depth = self.tile.depth
+        arrays = [self.array(x.value.dtype, depth, self.sides[x.side] + _padding(x, depth)) for x in self.operands]
         own = self.own_places()
         sums, totals = self.sums(arrays, own)
-        body = (*sums, *self.finish(own, totals))
-        lanes = For(self.lane, index_const(0), index_const(tile.lanes), (*self.r.statements, *body), Axis("block"))
-        return StagedNest((*nest.free[:-2], *free), (*(Alloc(b) for b in arrays), lanes), tile.lanes)
+        return self.over_tiles((*sums, *self.finish(own, totals)), self.tile.lanes)
 
     # Places
 
@@ -245,21 +197,6 @@ class _Staging:
             for place, count, apart in zip(first, self.tile.own, self.tile.beside, strict=True)
         )
         return rows, columns
-
-    def index(self, r: ScalarRecorder, side: int, place: Operand) -> Operand:
-        """The row or column at a place of the tile."""
-        return r.op("add", r.op("mul", self.at[side], index_const(self.tile.sides[side])), place)
-
-    def last(self, side: int) -> Const | None:
-        """The last row or column, where tiles may reach beyond it."""
-        extent = self.extents[side - 2]
-        exact = not isinstance(extent, Dim) and extent % self.tile.sides[side] == 0
-        return None if exact else index_const(extent - 1)
-
-    def inside(self, r: ScalarRecorder, side: int, place: Operand) -> Operand:
-        """The row or column at a place of the tile, or the last one."""
-        index, last = self.index(r, side, place), self.last(side)
-        return index if last is None else r.op("min", index, last)
 
     # Sums
 
@@ -324,8 +261,8 @@ class _Staging:
 
     def stage(self, r: ScalarRecorder, x: _Staged, array: Buffer, start: Operand, short: bool) -> Block:
         """Elements of an operand to shared memory, as many by each work-item; neighbours read neighbouring ones."""
-        tile, size = self.tile, self.tile.sides[x.side]
-        index = self.nest.free[x.side - 2].index
+        tile, size = self.tile, self.sides[x.side]
+        index = self.loop_index(x.side)
         out: list[Statement] = []
         for first in range(0, size * tile.depth, tile.lanes):
             quick, slow = self.split(first, tile.depth if x.deep else size)
@@ -384,13 +321,8 @@ class _Staging:
         r, copies = ScalarRecorder(), Copies()
         for number, places in enumerate((y, x) for y in own[0] for x in own[1]):
             values: dict[Value, Operand] = dict(zip(loop.results, totals[number * n : number * n + n], strict=True))
-            guard: Operand | None = None
-            for side, place in enumerate(places):
-                values[self.nest.free[side - 2].index] = self.inside(r, side, place)
-                if (last := self.last(side)) is not None:
-                    there = r.op("le", self.index(r, side, place), last)
-                    guard = there if guard is None else r.op("and", guard, there)
-            copies.add(around, values, guard)
+            values.update(self.element(r, places))
+            copies.add(around, values, self.there(r, places))
         return (*r.statements, *copies.out)
 
 
