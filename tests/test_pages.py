@@ -23,7 +23,8 @@ PAGES = [
     for name in ("architecture", "style", "guide", "limits", "scipy", "troubleshooting", "numerics", *OTHERS)
 ]
 OF_OTHERS = {
-    "limits": {"Polynomial", "__subclasses__", "cache_clear", "cache_info", "on_setattr", "predict", "spmd_axis_name"}
+    "limits": {"Polynomial", "__subclasses__", "cache_clear", "cache_info", "on_setattr", "predict", "spmd_axis_name"},
+    "troubleshooting": {"basicConfig"},
 }
 """Names of other packages, by the page that says what becomes of them."""
 FOLDERS = [ROOT / name for name in ("tracejit", "tests", "benchmarks", "docs", "examples")]
