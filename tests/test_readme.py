@@ -43,3 +43,26 @@ def test_the_two_commands_are_targets():
 def test_links_lead_somewhere(document: Path):
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", document.read_text())
     assert not [target for target in targets if not (document.parent / target).exists()]
+
+
+def anchors(text: str) -> set[str]:
+    """What GitHub calls the sections of a page."""
+    titles = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+def test_links_to_sections_lead_to_one(document: Path):
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", document.read_text())
+    pages = {page: (document.parent / page if page else document).read_text() for page, _ in links}
+    assert not [f"{page}#{anchor}" for page, anchor in links if anchor not in anchors(pages[page])]
+
+
+def test_the_readme_leads_to_every_page():
+    named = set(re.findall(r"\]\(docs/([^)#\s]+)", (ROOT / "README.md").read_text()))
+    assert named == {page.name for page in (ROOT / "docs").glob("*.md")}
+
+
+def test_a_section_is_called_as_github_does():
+    text = "# Python's numbers\n```python\n# no title\n```\n## Signals, convolutions `tj.lax`\n"
+    assert anchors(text) == {"pythons-numbers", "signals-convolutions-tjlax"}

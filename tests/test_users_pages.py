@@ -36,7 +36,7 @@ def found(path: str) -> Any:
     return thing
 
 
-@pytest.mark.parametrize("page", ["guide", "from_jax", "from_numba", "troubleshooting"])
+@pytest.mark.parametrize("page", ["guide", "from_jax", "from_numba", "troubleshooting", "limits", "scipy"])
 def test_every_name_of_the_package_that_a_page_uses_is_there(page: str):
     names = set(TJ_NAME.findall(text_of(page)))
     assert names

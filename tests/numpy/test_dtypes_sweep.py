@@ -114,9 +114,9 @@ REFUSED: dict[str, tuple[str, str, type[Exception]]] = {
     "np.ldexp.reduceat(x, [0, 2])": (INTEGERS, "", UnsupportedError),
     "np.ldexp.accumulate(x)": (INTEGERS, "", UnsupportedError),
 }
-"""What is refused where NumPy answers: by the dtypes of x and y, and as what.  See README.md."""
+"""What is refused where NumPy answers: by the dtypes of x and y, and as what.  See docs/limits.md."""
 LOST = "would lose the imaginary part"
-"""Complex numbers are not made real by chance, of which NumPy warns: README.md."""
+"""Complex numbers are not made real by chance, of which NumPy warns: docs/limits.md."""
 KINDS = (TypeError, ValueError, IndexError, OverflowError)
 
 
