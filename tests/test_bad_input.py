@@ -152,6 +152,7 @@ def subclass(name: str) -> str:
         (np.ma.array([1, 2], mask=[0, 1]), UnsupportedError, subclass("numpy.ma.MaskedArray")),
         (np.rec.array([(1,)], dtype=[("a", "i4")]), UnsupportedError, subclass("numpy.rec.recarray")),
         ({"a": 1}.keys(), UnsupportedError, no_leaf("dict_keys")),
+        (memoryview(bytearray(b"ab")), UnsupportedError, no_leaf("memoryview")),
     ],
 )  # fmt: skip
 def test_arguments_of_other_kinds(value: Any, kind: type, message: str):

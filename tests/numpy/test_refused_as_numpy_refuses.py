@@ -56,6 +56,8 @@ REFUSED = {
     "jumps of another shape": (lambda x: np.unwrap(x[:2], np.ones(5)), X),
     "weights of bools": (lambda x: np.histogram(x, [0, 1, 3], weights=x > 1), X),
     "a choice that there is not": (lambda i, a: np.choose(i, [a, a]), I, X),
+    "a choice by uint64": (lambda i, a: np.choose(i, [a, a, a]), I.astype(np.uint64), X),
+    "parts from places of uint64": (lambda i, a: np.add.reduceat(a, i), I.astype(np.uint64), X),
     "a choice before the first": (lambda i, a: np.choose(i - 1, [a, a, a]), I, X),
 }
 

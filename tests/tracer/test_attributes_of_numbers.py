@@ -105,3 +105,14 @@ def test_attributes_of_arrays_that_a_caller_catches_the_lack_of(f):
     for k in (3, 2.5, True, 3):
         np.testing.assert_array_equal(compiled(np.ones(2), k), g(np.ones(2), k))
     np.testing.assert_array_equal(compiled(np.ones(2), np.ones(3)), g(np.ones(2), np.ones(3)))
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_whether_an_array_holds_a_number_is_a_bool_of_pythons(size: int):
+    def held(x, y):
+        return 2.0 in x, y in x, (2.0 in x) + 1
+
+    x = np.arange(size) * 1.0
+    got, want = tj.jit(held)(x, 1.0), held(x, 1.0)
+    assert got == want
+    assert [type(v) for v in got] == [type(v) for v in want] == [bool, bool, int]

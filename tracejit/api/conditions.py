@@ -187,7 +187,8 @@ def _any_equal(array: Any, value: Any) -> Any:
     """Whether an element of an array is equal to a value, or where it is an array any element to any."""
     if value is None or isinstance(value, str):
         return False
-    return python_bool(np.any(np.equal(array, value)))
+    found = np.any(np.equal(array, value))
+    return python_bool(found) if isinstance(found, Tracer) else bool(found)
 
 
 def identical(x: Any, y: Any) -> Any:

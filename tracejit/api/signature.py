@@ -159,7 +159,7 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
         )
     try:
         hash((x.start, x.stop, x.step) if kind is slice else x)
-    except TypeError:
+    except (TypeError, ValueError):  # a ValueError of memory that may be written
         if not (is_users_type(kind) or family(kind) is not None or namespace_of(x) is not None):
             raise UnsupportedError(
                 f"argument {path} is of type {kind.__name__}, which is neither an array, a number, a container of "
@@ -238,7 +238,7 @@ def static_leaves(args: tuple[Any, ...], kwargs: dict[str, Any], options: Option
         if is_static:
             try:
                 hash(x)
-            except TypeError:
+            except (TypeError, ValueError):
                 raise UserError(
                     f"argument {path} is static (static_argnums, static_argnames) and a {type(x).__name__}, which is "
                     "not hashable; pass a tuple, or trace it",

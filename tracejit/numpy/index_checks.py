@@ -13,7 +13,7 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import is_zero
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.primitives.reduction import reduce_max
-from tracejit.support.errors import IndexOutOfBounds, TracerError
+from tracejit.support.errors import DtypeError, IndexOutOfBounds, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.catching import OF_INDICES, may_be_caught
@@ -23,7 +23,16 @@ from tracejit.tracer.interpreter import current_interpreter, surely_runs
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["check_index", "from_start", "known_to_be_outside"]
+__all__ = ["check_index", "check_safe_index", "from_start", "known_to_be_outside"]
+
+
+def check_safe_index(name: str, x: ArrayLike) -> None:
+    """Integers that NumPy casts to int64 by the rule 'safe'.   Raises: DtypeError for others, uint64 among them."""
+    have = aval(x)
+    if have.dtype.kind not in "iub":
+        raise DtypeError(f"{name}: {have} is not an index", location=user_location())
+    if have.dtype == np.uint64:
+        raise DtypeError(f"{name}: uint64 cannot be cast to int64 by the rule 'safe'", location=user_location())
 
 
 def from_start(k: Tracer, n: Extent, checked: bool = True) -> Result:

@@ -11,6 +11,7 @@ from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.assigning import updated
 from tracejit.numpy.axes import axis_index, reject, same_extent, unsupported
 from tracejit.numpy.bounds import Bounds
+from tracejit.numpy.index_checks import check_safe_index
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import as_array, aval, plain, to_dtype
 from tracejit.numpy.shaping import array_of, ravel
@@ -67,10 +68,7 @@ def put(a: ArrayLike, ind: IndexLike, v: ArrayLike, mode: str | None = "raise", 
     values = to_dtype(_values(plain(v), have.dtype), have.dtype)
     if not aval(places).size and not isinstance(places, Tracer):
         places = np.zeros(aval(places).shape, np.int64)
-    if aval(places).dtype.kind not in "iub":
-        raise DtypeError(f"np.put: {aval(places)} is not an index", location=user_location())
-    if aval(places).dtype == np.uint64:
-        raise DtypeError("np.put: uint64 cannot be cast to int64 by the rule 'safe'", location=user_location())
+    check_safe_index("np.put", places)
     places = p.reshape(to_dtype(places, np.int64), (aval(places).size,))
     values = p.reshape(values, (aval(values).size,))
     size = have.size

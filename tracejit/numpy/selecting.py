@@ -12,6 +12,7 @@ from tracejit.numpy import ufuncs as u
 from tracejit.numpy.axes import reject, same_shape
 from tracejit.numpy.counts import may_count
 from tracejit.numpy.creation import zeros
+from tracejit.numpy.index_checks import check_safe_index
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import (
     as_array,
@@ -152,8 +153,7 @@ def choose(a: ArrayLike, choices: ArrayLike, out: ArrayLike = None, mode: str = 
     if not options:
         raise reject("np.choose needs at least one choice")
     index = array_of(a)
-    if aval(index).dtype.kind not in "iub":
-        raise DtypeError(f"np.choose: {aval(index)} is not an index", location=user_location())
+    check_safe_index("np.choose", index)
     surely_there = aval(index).dtype.kind == "b" and len(options) > 1
     index = to_dtype(index, np.int64)
     if mode == "raise" and not surely_there and not within(_range_of(index), 0, len(options) - 1):

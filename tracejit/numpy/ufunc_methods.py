@@ -18,7 +18,7 @@ from tracejit.numpy.assigning import scattered
 from tracejit.numpy.at import IndexedAt, applied, are_apart, written
 from tracejit.numpy.axes import axis_index, keeps, normalize_axes, reject
 from tracejit.numpy.counts import check_not_empty
-from tracejit.numpy.index_checks import check_index, known_to_be_outside
+from tracejit.numpy.index_checks import check_index, check_safe_index, known_to_be_outside
 from tracejit.numpy.indexing import BasicIndex, classify, getitem, has_traced_mask, rank_at, single_mask
 from tracejit.numpy.joining import concatenate, part
 from tracejit.numpy.linear import outer_of
@@ -231,8 +231,7 @@ def _reduceat(ufunc: np.ufunc) -> Callable[..., Any]:
         places = array_of(indices)
         if isinstance(indices, (list, tuple)) and not isinstance(places, Tracer):
             places = np.asarray(places).astype(np.int64)
-        if aval(places).dtype.kind not in "iub":
-            raise DtypeError(f"np.{name}.reduceat: {aval(places)} is not an index", location=user_location())
+        check_safe_index(f"np.{name}.reduceat", places)
         if aval(places).ndim != 1:
             raise reject(f"np.{name}.reduceat: the indices are a vector")
         rows = _rows(x, (k,))
