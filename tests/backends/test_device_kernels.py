@@ -657,6 +657,49 @@ def test_the_results_of_many_shares_are_scanned_by_blocks(device: Device):
         assert last == x.sum()
 
 
+SCANS = """
+kernel scans(x: f32[{m}, {n}] C, out: f32[{m}, {n}] C out, last: f32[{m}] C out) {dims} {{
+  for %i in 0..{m} {{
+    %total = for %j in 0..{n} carry(%a = 1.0:f32) combine(%p, %q) {{ %r = mul %p %q; yield %r }} {{
+      %v = load x[%i, %j]; %t = add %v 1.0:f32
+      %w = prefix(%a) %t
+      %u = sub %w %v
+      store out[%i, %j] = %u
+      yield %w
+    }}
+    store last[%i] = %total
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("size", [(3, 512), (2, 1031)])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_a_group_scans_a_row(device: Device, size: tuple[int, int], symbolic: bool):
+    dims = dict(zip("mn", size, strict=True)) if symbolic else {}
+    m, n = ("m", "n") if symbolic else size
+    text = SCANS.format(m=m, n=n, dims="dims(m, n)" if symbolic else "")
+    (launch,) = bind_grid(parse_kernel(text), STAGE).launches
+    assert launch.grouped
+    (chunks,) = (s for s in walk(launch.kernel.body) if isinstance(s, For) and s.step > 1)
+    assert chunks.step == 64 * 8  # so many elements at once, neighbours by neighbours
+    x = (np.random.default_rng(1).integers(0, 2, size) * -2.0).astype("f4")  # products of signs: exact
+    out, last = run(device, text, STAGE, dims, x=x)
+    want = np.cumprod(x + 1, axis=1)
+    np.testing.assert_array_equal(out, want - x)
+    np.testing.assert_array_equal(last, want[:, -1])
+
+
+def test_a_group_scans_each_share_of_a_long_scan(device: Device):
+    launches = bind_grid(parse_kernel(CUMSUM), STAGE).launches
+    assert [launch.grouped for launch in launches] == [True, False, True, False]
+    for n in (1, 300, 5000):
+        x = np.random.default_rng(n).integers(-5, 6, n).astype("f4")
+        out, last = run(device, CUMSUM, STAGE, {"n": n}, x=x)
+        np.testing.assert_array_equal(out, np.cumsum(x))
+        assert last == x.sum()
+
+
 def test_a_short_scan_and_one_of_rows_run_in_order(device: Device):
     rows = """
     kernel cumprod(x: f64[9, 20] C, out: f64[9, 20] C out) {

@@ -12,8 +12,8 @@ import functools
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,8 @@ def iteration(
     if not found.asked and _is_left_to_python(site, found):
         trace = current_trace()
         count = found.count if isinstance(found.count, int) and found.count <= _FEW else 1
-        with nullcontext() if trace is None else trace.loops.writing_out(count), _warning_of_many(site, found):
+        steps.look = _warning_of_many(site, found)
+        with nullcontext() if trace is None else trace.loops.writing_out(count):
             steps.run(found)
         return
     trace = current_trace() if _can_start_again() else None
@@ -158,21 +159,27 @@ def iteration(
             as_python(site, _first_line(error))
 
 
-@contextmanager
-def _warning_of_many(site: Site, found: Items) -> Generator[None]:
-    """The block runs a loop that could be none of the program: if it becomes much of one, a warning says why."""
+def _warning_of_many(site: Site, found: Items) -> Callable[[], None]:
+    """What is called after each iteration of a loop that Python runs: if it could be none of the program, and becomes
+    much of one, a warning says why, once.
+    """
     recorder, trace = recording(), current_trace()
-    before = 0 if recorder is None else len(recorder.equations)
-    yield
-    if recorder is None or trace is None or site not in trace.loops.python:
-        return
-    more = len(recorder.equations) - before
-    if more > _MOST_EQUATIONS:
+    if recorder is None or trace is None:
+        return lambda: None
+    before, warned = len(recorder.equations), False
+
+    def look() -> None:
+        nonlocal warned
+        if warned or site not in trace.loops.python or len(recorder.equations) - before <= _MOST_EQUATIONS:
+            return
+        warned = True
         warn_once(
-            f"a loop of {found.count} iterations is written out to {more:,} operations, which takes long to compile: "
-            f"it is none of the program, as {trace.loops.python[site]}",
+            f"a loop of {found.count} iterations is written out to more than {_MOST_EQUATIONS:,} operations, which "
+            f"takes long to compile: it is none of the program, as {trace.loops.python[site]}",
             user_location(),
         )
+
+    return look
 
 
 def _first_line(error: Exception) -> str:
@@ -221,6 +228,7 @@ class _Steps:
         self.written = written
         self.augmented = [n for n in augmented if n in carry]
         self.branches = 0
+        self.look: Callable[[], None] = lambda: None
 
     def variables(self) -> Variables:
         """Those of the blocks, as they are now."""
@@ -232,6 +240,7 @@ class _Steps:
         for item in source:
             if not self(body, item) or (tail is not None and not self(tail)):
                 return
+            self.look()
             left = stop is not None and stop()
             if not is_open(left):
                 if left:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field
 
+from tracejit.backends.group_scans import is_shared_out, scan_by_group
 from tracejit.backends.nest import (
     GridSchedule,
     constant_bounds,
@@ -144,6 +145,21 @@ class Team:
         self._tree(combine, parts)
         self.emit(*(Load(v, b, (index_const(0),)) for v, b in zip(results, parts, strict=True)))
 
+    def scan(self, loop: For, nbytes: int) -> bool:
+        """Scan with all lanes, if what is left of so much shared memory suffices."""
+        made = scan_by_group(
+            loop,
+            self.lanes,
+            lambda dtype, shape: self.array(Buffer("", dtype, shape)),
+            nbytes - self.shared_bytes,
+        )
+        if made is None:
+            return False
+        scanned, results = made
+        self.emit(scanned)
+        self.emit(*results)
+        return True
+
     def _tree(self, combine: Lambda, parts: Sequence[Buffer]) -> None:
         half = self.lanes // 2
         while half:
@@ -199,6 +215,8 @@ def group_body(body: Block, schedule: GridSchedule) -> Block | None:
 
 
 def _place(s: Statement, team: Team, schedule: GridSchedule) -> bool:
+    if isinstance(s, For) and scans(s):
+        return schedule.stage > 1 and is_shared_out(s) and team.scan(s, schedule.shared_bytes)
     touched = accesses((s,))
     if touched.opaque or not all(fits(b, schedule.array_bytes) for x in walk((s,)) for b in allocated_by(x)):
         return False

@@ -20,6 +20,7 @@ from attrs import define, field
 
 from tracejit.backends.cooperative import Team, cooperates, fits, group_body
 from tracejit.backends.distribute import distribute, with_atomics
+from tracejit.backends.group_scans import is_shared_out
 from tracejit.backends.jammed import jammed
 from tracejit.backends.nest import (  # fmt: skip
     GridSchedule,
@@ -404,6 +405,8 @@ def _prefers_group(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule
         return schedule.rows == "group"
     reductions = [s for s in nest.body if isinstance(s, For) and cooperates(s)]
     counts = [trip_count(s) for s in reductions]
+    if not reductions and any(_scanned_by_group(s, schedule) for s in nest.body):
+        return True
     if not reductions:
         return _shares_inner_loops(nest, schedule)
     if any(isinstance(n, int) and n < schedule.group_extent for n in counts):
@@ -411,6 +414,14 @@ def _prefers_group(nest: Nest, extents: Sequence[Extent], schedule: GridSchedule
     rows = prod(extents)
     few = not isinstance(rows, Dim) and rows < 1024 and all(isinstance(n, int) and n >= 1024 for n in counts)
     return few or all(contiguous(s) for s in reductions)
+
+
+def _scanned_by_group(s: Statement, schedule: GridSchedule) -> bool:
+    """Whether a group scans contiguous memory: rows that are long enough, or of which it is not known how long."""
+    if schedule.stage == 1 or not isinstance(s, For) or not scans(s) or not is_shared_out(s):
+        return False
+    count = trip_count(s)
+    return contiguous(s) and not (isinstance(count, int) and count < schedule.group_extent * 4)
 
 
 def _shares_inner_loops(nest: Nest, schedule: GridSchedule) -> bool:

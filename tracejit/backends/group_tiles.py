@@ -5,7 +5,7 @@ Rows and columns beyond the last are read as the last, and not stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from attrs import define, field
 
@@ -20,15 +20,12 @@ from tracejit.ir.kernel import (
     Const,
     For,
     Operand,
-    Statement,
     Value,
     index_const,
-    operands_of,
-    results_of,
 )
 from tracejit.support.nodes import evolve, frozen
 
-__all__ = ["StagedNest", "TiledNest", "needed_for", "tile_count"]
+__all__ = ["StagedNest", "TiledNest", "tile_count"]
 
 
 @frozen
@@ -52,16 +49,6 @@ def tile_count(extents: Sequence[Extent], sides: Sequence[int]) -> int | None:
 
 def _tiles(extents: Sequence[Extent], sides: Sequence[int]) -> tuple[Extent, ...]:
     return tuple((n + (side - 1)) // side for n, side in zip(extents[-2:], sides, strict=True))
-
-
-def needed_for(wanted: Iterable[Operand], block: Block, known: Iterable[Value] = ()) -> Block:
-    """The statements of a straight-line block that `wanted` are computed by; `known` need none."""
-    missing, kept = {x for x in wanted if isinstance(x, Value)}.difference(known), list[Statement]()
-    for s in reversed(block):
-        if missing.intersection(results_of(s)):
-            kept.append(s)
-            missing |= {x for x in operands_of(s) if isinstance(x, Value)}.difference(known)
-    return tuple(reversed(kept))
 
 
 @define(eq=False)

@@ -6,18 +6,15 @@ work-items still load neighbouring elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from attrs import define, field
+from collections.abc import Sequence
 
 from tracejit.backends.cooperative import cooperates
 from tracejit.backends.nest import GridSchedule, Nest, scans, values_like
+from tracejit.backends.straight_line import Copies
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Dim, Extent, prod
 from tracejit.ir.kernel import (
-    Block,
     For,
-    If,
     Lambda,
     Load,
     Op,
@@ -31,10 +28,9 @@ from tracejit.ir.kernel import (
 )
 from tracejit.ir.passes.independence import accesses
 from tracejit.ir.rewrite import inline, replace
-from tracejit.support.errors import InternalError
 from tracejit.support.nodes import evolve
 
-__all__ = ["Copies", "jammed", "one_reduction"]
+__all__ = ["jammed", "one_reduction"]
 
 _LEAST_ITEMS = 32  # that are left for each group that a reduction is shared among: fewer do not occupy a device
 
@@ -85,45 +81,6 @@ def _shares_loads(nest: Nest, loop: For) -> bool:
         if isinstance(s, Load) and s in loop.body:
             still |= {row, column} - along
     return still == {row, column}
-
-
-@define(eq=False)
-class Copies:
-    """Statements for several iterations, each value computed once."""
-
-    out: list[Statement] = field(factory=list[Statement])
-    known: dict[tuple[object, ...], Value] = field(factory=dict[tuple[object, ...], Value])
-
-    def inner(self) -> Copies:
-        return Copies([], dict(self.known))
-
-    def add(self, block: Block, values: dict[Value, Operand], guard: Operand | None = None) -> None:
-        """A copy of straight-line statements; `values` is what their operands stand for, and learns their results.
-        guard: whether stores are done.
-        """
-        for s in block:
-            match s:
-                case Load():
-                    index = tuple(replace(x, values) for x in s.index)
-                    key: tuple[object, ...] = ("load", s.buffer, *index)
-                    values[s.out] = self.once(key, s.out.dtype, lambda v, s=s, i=index: evolve(s, out=v, index=i))
-                case Op():
-                    args = tuple(replace(x, values) for x in s.args)
-                    key = (s.op, s.out.dtype, *args)
-                    values[s.out] = self.once(key, s.out.dtype, lambda v, s=s, a=args: evolve(s, out=v, args=a))
-                case Store():
-                    index = tuple(replace(x, values) for x in s.index)
-                    store = evolve(s, index=index, value=replace(s.value, values))
-                    self.out.append(store if guard is None else If(guard, (store,)))
-                case _:
-                    raise InternalError(f"a {type(s).__name__} in a tile")
-
-    def once(self, key: tuple[object, ...], dtype: str, make: Callable[[Value], Statement]) -> Value:
-        made = self.known.get(key)
-        if made is None:
-            made = self.known[key] = Value(dtype)
-            self.out.append(make(made))
-        return made
 
 
 def _tiled(nest: Nest, loop: For, rows: int, columns: int, height: int, width: int) -> Nest:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from attrs import define
 
-from tracejit.backends.group_tiles import StagedNest, TiledNest, needed_for
-from tracejit.backends.jammed import Copies
+from tracejit.backends.group_tiles import StagedNest, TiledNest
 from tracejit.backends.nest import GridSchedule, Nest
+from tracejit.backends.straight_line import Copies, needed_for
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import Barrier, Buffer, For, Load, Op, Operand, Store, Value, index_const, results_of

@@ -24,9 +24,10 @@ from typing import TypeAlias
 
 from attrs import define
 
-from tracejit.backends.group_tiles import StagedNest, TiledNest, needed_for, tile_count
-from tracejit.backends.jammed import Copies, one_reduction
+from tracejit.backends.group_tiles import StagedNest, TiledNest, tile_count
+from tracejit.backends.jammed import one_reduction
 from tracejit.backends.nest import GridSchedule, Nest, rounds
+from tracejit.backends.straight_line import Copies, needed_for
 from tracejit.ir.builder import ScalarRecorder
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import (

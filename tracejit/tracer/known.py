@@ -50,8 +50,18 @@ class KnownValues:
         """The array that `atom` is, or None if it depends on an argument."""
         if isinstance(atom, Literal):
             return np.asarray(atom.value)
-        for needed in self.needed(atom, self._values):
-            self._compute(needed)
+        order = self.needed(atom, self._values)
+        decision: DimDependent | None = None
+        for needed in order:
+            try:
+                self._look_at(needed)
+            except DimDependent as found:
+                decision = decision or found
+        if atom not in self._values:  # nothing is computed, nor asked, for what depends on an argument as well
+            if decision is not None:
+                raise decision
+            for needed in order:
+                self._compute(needed)
         found = self._values.get(atom, _UNKNOWN)
         return None if found is _UNKNOWN else found
 
@@ -102,14 +112,19 @@ class KnownValues:
             stack += [(x, False) for x in equation.inputs if isinstance(x, Var)]
         return list(order)
 
-    def _compute(self, var: Var) -> None:
+    def _look_at(self, var: Var) -> None:
+        """The value of an input of the trace, and which values depend on those that are not known."""
         equation = self._producer.get(var)
         if equation is None:
             value = self.given(var)
             self._values[var] = _UNKNOWN if value is None else value
+        elif any(isinstance(x, Var) and self._values.get(x) is _UNKNOWN for x in equation.inputs):
+            self._values.update(dict.fromkeys(equation.outputs, _UNKNOWN))
+
+    def _compute(self, var: Var) -> None:
+        if var in self._values:  # a sibling result of the same equation, too
             return
-        if var in self._values:  # a sibling result of the same equation
-            return
+        equation = self._producer[var]
         inputs = [np.asarray(x.value) if isinstance(x, Literal) else self._values[x] for x in equation.inputs]
         if any(x is _UNKNOWN for x in inputs):
             self._values.update(dict.fromkeys(equation.outputs, _UNKNOWN))
