@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import gc
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.config import config
 
 Program = tuple[Callable[..., Any], Callable[[int], tuple[Any, ...]], Callable[[int], Any], Callable[[], Any]]
 """A function, its arguments at each call, what changes between calls, and what is to be seen of them."""
@@ -167,3 +170,25 @@ def test_methods_of_a_data_class():
         np.testing.assert_allclose(tj.grad(Model.loss, argnums=1)(model, model.weights, x, y), want)
     rows = tj.vmap(lambda m, row: row * m.rate, in_axes=(None, 0))(model, x)
     np.testing.assert_allclose(rows, x)
+
+
+def test_what_a_function_was_called_with_is_kept_with_its_programs_only(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "cache_size", 4)
+
+    class Held:
+        def __init__(self):
+            self.scale = 3
+
+    f = tj.jit(lambda x, held: x * held.scale)
+    seen: list[weakref.ref[Held]] = []
+    for n in range(12):
+        held = Held()
+        held.number = n  # of its own
+        f(1.0, held)
+        seen.append(weakref.ref(held))
+    del held
+    gc.collect()
+    assert sum(r() is not None for r in seen) <= 4
+    f.clear_cache()
+    gc.collect()
+    assert not any(r() is not None for r in seen)

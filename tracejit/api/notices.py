@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracejit.api.signature import CallSignature, NumberLeaf, StaticLeaf, leaf_path, static_numbers
 from tracejit.support.source import Location, frames_of, is_ours
@@ -62,17 +62,9 @@ def warn_of_many_dtypes(f: Versions, version: Version) -> None:
     signature = version.signature
     if f.warned_of_dtypes:
         return
-    ranks = tuple([len(leaf.aval.shape) if not isinstance(leaf, StaticLeaf) else leaf for leaf in signature.leaves])
-    found = tuple(
-        [
-            "" if isinstance(x, StaticLeaf) else x.kind if isinstance(x, NumberLeaf) else x.dtype.name
-            for x in signature.leaves
-        ]
-    )
-    known = f.dtypes.setdefault((signature.tree, ranks), [])
-    if found in known:
-        return
-    known.append(found)
+    ranks = _ranks(signature)
+    alike = [s for s in f.versions if s.tree == signature.tree and _ranks(s) == ranks]
+    known = list(dict.fromkeys(map(_dtypes, alike)))
     if len(known) < _MANY_DTYPES:
         return
     columns = [list(dict.fromkeys(column)) for column in zip(*known, strict=True)]
@@ -82,7 +74,6 @@ def warn_of_many_dtypes(f: Versions, version: Version) -> None:
         if len(names) > 1
     ]
     f.warned_of_dtypes = True
-    f.dtypes.clear()
     warnings.warn(
         f"{f.named('a function')} was compiled for {_MANY_DTYPES} combinations of dtypes of arguments of the same "
         "ranks: "
@@ -91,16 +82,30 @@ def warn_of_many_dtypes(f: Versions, version: Version) -> None:
     )
 
 
+def _ranks(signature: CallSignature) -> list[Any]:
+    return [leaf if isinstance(leaf, StaticLeaf) else len(leaf.aval.shape) for leaf in signature.leaves]
+
+
+def _dtypes(signature: CallSignature) -> tuple[str, ...]:
+    """Those of a call's arguments; what is constant has none."""
+    return tuple(
+        [
+            "" if isinstance(x, StaticLeaf) else x.kind if isinstance(x, NumberLeaf) else x.dtype.name
+            for x in signature.leaves
+        ]
+    )
+
+
 def warn_of_many_values(f: Versions, version: Version) -> None:
     """Once a function, when it was compiled for many values of numbers that its trace asks for."""
     asked = static_numbers(version.signature, version.static)
-    if not asked:
+    if not asked or f.warned_of_values:
         return
     leaves = version.signature.leaves
     f.values.add(
         tuple([(n, type(x.value).__name__, repr(x.value)) for n in asked if isinstance(x := leaves[n], StaticLeaf)])
     )
-    if len(f.values) == _MANY_VALUES and not f.warned_of_values:
+    if len(f.values) == _MANY_VALUES:
         f.warned_of_values = True
         places = " and ".join(f"argument {leaf_path(version.signature.tree, p)}" for p in asked)
         warnings.warn(

@@ -79,8 +79,6 @@ class Versions:
     warned_of_values: bool = False
     because: str = ""  # why the next version is compiled, where a version was dropped for it
     asked_at: dict[int, Location | None] = field(factory=dict)  # static position -> where its value was asked for
-    # structure and ranks -> dtypes compiled for; emptied by the warning
-    dtypes: dict[Any, list[tuple[str, ...]]] = field(factory=dict)
     warned_of_dtypes: bool = False
     outdated: int = 0  # versions that were dropped because of what the function reads from outside
     changes_state: bool = False  # the last trace has changed what it reads from outside
