@@ -42,6 +42,7 @@ __all__ = [
     "held_by",
     "selects",
     "subject",
+    "value_of_branch",
 ]
 
 
@@ -50,7 +51,7 @@ def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     test = condition(test)
     if not is_open(test) or is_decided(site_of(yes)):
         return yes() if test else no()
-    return _value_of_branch(test, yes, no, site_of(yes))
+    return value_of_branch(test, yes, no, site_of(yes))
 
 
 def both(value: Any, *later: Callable[[], Any]) -> Any:
@@ -59,7 +60,7 @@ def both(value: Any, *later: Callable[[], Any]) -> Any:
         site, test = site_of(following), condition(value)
         if is_open(test) and not is_decided(site):
             left, rest = value, later[k + 1 :]
-            return _value_of_branch(test, lambda f=following, rest=rest: both(f(), *rest), lambda left=left: left, site)
+            return value_of_branch(test, lambda f=following, rest=rest: both(f(), *rest), lambda left=left: left, site)
         if not test:
             return value
         value = following()
@@ -72,7 +73,7 @@ def either(value: Any, *later: Callable[[], Any]) -> Any:
         site, test = site_of(following), condition(value)
         if is_open(test) and not is_decided(site):
             left, rest = value, later[k + 1 :]
-            return _value_of_branch(
+            return value_of_branch(
                 test, lambda left=left: left, lambda f=following, rest=rest: either(f(), *rest), site
             )
         if test:
@@ -81,7 +82,8 @@ def either(value: Any, *later: Callable[[], Any]) -> Any:
     return value
 
 
-def _value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any], site: Site) -> Any:
+def value_of_branch(test: Tracer, yes: Callable[[], Any], no: Callable[[], Any], site: Site) -> Any:
+    """`yes() if test else no()` of a test that the program decides.  site: for a trace that starts again."""
     return traced_branch(test, yes, no, Variables((yes, no), ()), (), (), (), site)
 
 
@@ -110,7 +112,7 @@ def _truth(value: Any, later: Sequence[Callable[[], Any]], goes_on: bool) -> Any
                 return not goes_on
 
             yes, no = (go_on, end) if goes_on else (end, go_on)
-            result = _value_of_branch(test, yes, no, site)
+            result = value_of_branch(test, yes, no, site)
             return result if not found or isinstance(found[-1], Tracer) or found[-1] is goes_on else not goes_on
         if bool(test) is not goes_on:
             return value
@@ -246,7 +248,51 @@ def _may_be_one(x: Any, y: Any) -> bool:
 
 
 def compared(which: str, x: Any, y: Any) -> Any:
-    """`x == None` and `x != None`."""
+    """`x == y`, `x < y` and so on: of None and what may be it, and of tuples and lists whose order data decide."""
+    if which in ("Eq", "NotEq") and (x is None or y is None):
+        return _compared_with_none(which, x, y)
+    if isinstance(x, (tuple, list)) and type(x) is type(y):
+        return _in_order(which, x, y)
+    return _OPERATORS[which](x, y)
+
+
+def _in_order(which: str, x: Sequence[Any], y: Sequence[Any]) -> Any:
+    """A comparison of tuples or lists: by the first items that are not equal, which only the program may know.
+
+    Raises: TracerError where items that Python cannot compare would be, depending on data.
+    """
+    found: list[tuple[Any, Any, Any]] = []  # whether two items are equal, which data decide, and these
+    for a, b in zip(x, y, strict=False):
+        same = a is b or compared("Eq", a, b)
+        if is_open(same):
+            found.append((same, a, b))
+        elif not same:
+            found.append((False, a, b))
+            break
+    if not any(is_open(same) for same, _, _ in found):
+        return _OPERATORS[which](x, y)
+    result: Any = _OPERATORS[which](len(x), len(y))
+    for same, a, b in reversed(found):
+        if same is False:
+            result = which == "NotEq" if which in ("Eq", "NotEq") else _of_items(which, a, b)
+            continue
+        differ = which == "NotEq" if which in ("Eq", "NotEq") else _of_items(which, a, b)
+        result = np.logical_or(np.logical_and(flag(same), result), np.logical_and(np.logical_not(flag(same)), differ))
+    return python_bool(result)
+
+
+def _of_items(which: str, a: Any, b: Any) -> Any:
+    try:
+        found = compared(which, a, b)
+    except TypeError as error:
+        raise TracerError(
+            f"whether items of these kinds are compared ({error}), data decide; compare the first ones by `if`",
+            location=user_location(),
+        ) from None
+    return flag(found) if isinstance(found, Tracer) else found
+
+
+def _compared_with_none(which: str, x: Any, y: Any) -> Any:
     for one, other in ((x, y), (y, x)):
         absence = absence_of(one)
         alone = isinstance(one, tuple) or (type(one) is Tracer and one.is_scalar)
@@ -294,7 +340,7 @@ def chain(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
         site = site_of(later)
         if is_open(result) and not is_decided(site):
             rest = pairs[k + 1 :]
-            return _value_of_branch(
+            return value_of_branch(
                 result, lambda right=right, rest=rest: chain(right, *rest), lambda result=result: result, site
             )
         if not result:

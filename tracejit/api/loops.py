@@ -874,6 +874,8 @@ def repetition(
             as_python(site, _first_line(error))
         raise
     except Raises:  # its first iteration does
+        if is_long:  # and does not as Python runs it, or raises there
+            as_python(site, "its first iteration raises")
         variables = Variables((body, test, stop), assigned)
         more = test() if stop is None else all_of(negation(stop()), test)
         traced_branch(more, body, lambda: None, variables, carry, augmented, (), site_of(body))

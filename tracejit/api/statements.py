@@ -20,6 +20,7 @@ from tracejit.api.conditions import (
 )
 from tracejit.api.deciding import negation
 from tracejit.api.iterated import held, items, reduces
+from tracejit.api.looked_up import item
 from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.catching import caught, ended, leaving, managed
 from tracejit.tracer.numpys_errors import numpys
@@ -43,6 +44,7 @@ STATEMENTS = Statements(
     among=among,
     held_by=held_by,
     identical=identical,
+    item=item,
     compared=compared,
     subject=subject,
     chain=chain,

@@ -92,10 +92,14 @@ def swallows(code: CodeType) -> bool:
     return False
 
 
+_PLAIN_INDICES = ("LOAD_CONST", "BUILD_SLICE", "BUILD_TUPLE", "UNARY_NEGATIVE")
+
+
 @cache
 def decides(code: CodeType) -> bool:
-    """Whether code, or code within it, has jumps (loops, branches, conditional expressions), a `try`, or asks `x is y`,
-    `x in y`, `not x`, or for the least or greatest by a key.
+    """Whether code, or code within it, has jumps (loops, branches, conditional expressions), a `try`, asks `x is y`,
+    `x in y`, `not x`, or for the least or greatest by a key, takes an item at an index that is no constant, or compares
+    tuples or lists.
 
     >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
     (False, True)
@@ -107,9 +111,15 @@ def decides(code: CodeType) -> bool:
         return True
     if code.co_exceptiontable and (catches(code) or any(n == "WITH_EXCEPT_START" for n, _, _ in instructions(code))):
         return True
-    return any("JUMP" in name or name in asks for name, _, _ in instructions(code)) or any(
-        decides(x) for x in code.co_consts if isinstance(x, CodeType)
-    )
+    names = {name for name, _, _ in instructions(code)}
+    if "COMPARE_OP" in names and not names.isdisjoint(("BUILD_TUPLE", "BUILD_LIST")):
+        return True
+    before = ""
+    for name, _, _ in instructions(code):
+        if "JUMP" in name or name in asks or (name == "BINARY_SUBSCR" and before not in _PLAIN_INDICES):
+            return True
+        before = name
+    return any(decides(x) for x in code.co_consts if isinstance(x, CodeType))
 
 
 def essence(code: CodeType) -> list[tuple[str, int]]:

@@ -31,6 +31,7 @@ from tracejit.tracer.mixed import as_flag, as_pythons, is_pythons, marked, may_b
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.places import MISSING, number_said
 from tracejit.tracer.recorder import StageInterpreter
+from tracejit.tracer.statements.calls import statements
 from tracejit.tracer.tables import LATE, METHODS, TELLS_MIXED, fill_late
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
@@ -474,6 +475,8 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         items: list[Any] = [first, *rest] if rest else list(first)
         if all(isinstance(x, (int, Dim)) for x in items) and any(isinstance(x, Dim) and has_count(x) for x in items):
             return functools.reduce(greater_extent if better is np.greater else smaller_extent, items)
+        if len(items) > 1 and all(type(x) is tuple for x in items):
+            return _best_tuple(items, "Gt" if better is np.greater else "Lt")
         if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(map(_shape, items)):
             return original(items)
         _refuse_complex(original, items)
@@ -503,6 +506,14 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         return found if is_python is False or not may_be_mixed(found.aval) else marked(found, is_python)
 
     return functools.update_wrapper(call, original)
+
+
+def _best_tuple(items: Sequence[Any], better: str) -> Any:
+    """The first of the tuples that are better than all others, whose order the program may decide."""
+    helpers, best = statements(), items[0]
+    for x in items[1:]:
+        best = helpers.choose(helpers.compared(better, x, best), lambda x=x: x, lambda best=best: best)
+    return best
 
 
 def _refuse_complex(original: Callable[..., Any], items: Sequence[Any]) -> None:

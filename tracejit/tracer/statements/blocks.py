@@ -348,7 +348,7 @@ class _Calls(ast.NodeTransformer):
             if isinstance(op, (ast.In, ast.NotIn)):
                 call = self.among(node, other) if _is_display(other) else called(node, "held_by", node.left, other)
                 return call if isinstance(op, ast.In) else called(node, "negation", call)
-            if isinstance(op, (ast.Eq, ast.NotEq)) and any(map(_is_none, (node.left, other))):
+            if not any(isinstance(x, ast.Constant) and x.value is not None for x in (node.left, other)):
                 return called(node, "compared", at(node, ast.Constant(type(op).__name__)), node.left, other)
         if len(node.ops) == 1 or not _movable(*node.comparators):
             return node
@@ -369,6 +369,13 @@ class _Calls(ast.NodeTransformer):
         named = (ast.Name, ast.Attribute, ast.Subscript)
         node.ifs = [called(i, "selects", i) if isinstance(i, named) else i for i in node.ifs]
         return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        plain = isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp, ast.Starred))
+        if plain or not isinstance(node.ctx, ast.Load) or not _movable(node.value, node.slice):
+            return node
+        return called(node, "item", node.value, node.slice, self.later(at(node, ast.Constant(None))))
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -471,10 +478,6 @@ def _is_display(node: ast.expr) -> bool:
         and not any(isinstance(x, ast.Starred) for x in node.elts)
         and _movable(node)
     )
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _movable(*nodes: ast.expr) -> bool:

@@ -56,7 +56,9 @@ class Statements:
     identical: Callable[[Any, Any], Any]
     """`x is y`."""
     compared: Callable[[str, Any, Any], Any]
-    """(operator, x, y): `x == None`."""
+    """(operator, x, y): `x == y`, `x < y` and so on."""
+    item: Callable[..., Any]
+    """(holder, index, here): `holder[index]`; here: a function of the place."""
     subject: Callable[[Any], Any]
     """What is matched with patterns such as `case None` and `case True`."""
     chain: Callable[..., Any]
