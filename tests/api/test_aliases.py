@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import WriteError
+from tracejit.support.errors import TracejitError, WriteError
 
 
 def partitions(n: int) -> Iterator[tuple[int, ...]]:
@@ -193,3 +193,37 @@ def test_three_that_overlap_in_part_are_refused():
     a = np.arange(9.0)
     with pytest.raises(WriteError, match="overlap in memory"):
         tj.jit(lambda x, y, z: (z.__imul__(2), x + y)[1])(a[:4], a[:4], a[2:6])
+
+
+def copied_if_asked(x, copy=True):
+    y = x.copy() if copy else x
+    y += 1
+    return y
+
+
+def copied_first(x, copy=True):
+    if copy:
+        x = x.copy()
+    x[0] = 5
+    return x
+
+
+def filled_or_new(x, copy=True):
+    out = np.empty_like(x) if copy else x
+    out[:] = x * 2
+    return out
+
+
+@pytest.mark.parametrize("f", [copied_if_asked, copied_first, filled_or_new])
+def test_a_flag_among_the_arguments_decides_which_array_is_changed(f: Callable[..., Any]):
+    compiled = tj.jit(f)
+    for flag in (True, False, True):
+        for call in (lambda g, x, flag=flag: g(x, flag), lambda g, x, flag=flag: g(x, copy=flag)):
+            x, y = np.arange(3.0), np.arange(3.0)
+            np.testing.assert_array_equal(call(compiled, x), call(f, y))
+            np.testing.assert_array_equal(x, y)
+
+
+def test_data_do_not_decide_which_array_is_changed():
+    with pytest.raises(TracejitError, match="depending on the data"):
+        tj.jit(copied_first)(np.arange(3.0), np.array([True]))

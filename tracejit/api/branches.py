@@ -11,7 +11,7 @@ from tracejit.api import control
 from tracejit.api.absent import VALUE, AbsentThere, MayBeAbsent, kind_of
 from tracejit.api.carries import Sharing
 from tracejit.api.containers import Given
-from tracejit.api.deciding import branching, condition, flag, is_decided, is_open, site_of
+from tracejit.api.deciding import branching, condition, flag, is_decided, is_open, is_taken, site_of
 from tracejit.api.handing_on import (
     check_bound,
     check_kept,
@@ -51,7 +51,7 @@ def branch(
     """`if test: then() else: orelse()`; what the block returns, where the statement ends the function."""
     site, test = site_of(then), condition(test)
     if not is_open(test) or is_decided(site):
-        return run_by_python(then if test else orelse, assigned)
+        return run_by_python(then if is_taken(test, site) else orelse, assigned)
     return traced_branch(test, then, orelse, Variables((then, orelse), assigned), known, augmented, sure, site)
 
 
@@ -152,7 +152,7 @@ def _branch(
                 (one, left), (other, right) = (seen[block][0] for block in (then, orelse))
                 raise named_in(error, [("", one, other), *zip(names, left, right, strict=True)]) from error.__cause__
             raise
-    value, left = shared_results(tuple(seen.values()), lengths.taken(results), ())
+    value, left = shared_results(tuple(seen.values()), lengths.taken(results), (), test)
     value = given.shared(perhaps_absent.value(VALUE, value))
     left = [perhaps_absent.value(n, x) for n, x in zip(names, left, strict=True)]
     finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])

@@ -12,7 +12,17 @@ import numpy as np
 from tracejit.api.bodies import Body
 from tracejit.api.branches import traced_branch
 from tracejit.api.carries import is_array, root_of
-from tracejit.api.deciding import condition, flag, is_decided, is_open, negation, operand, python_bool, site_of
+from tracejit.api.deciding import (
+    condition,
+    flag,
+    is_decided,
+    is_open,
+    is_taken,
+    negation,
+    operand,
+    python_bool,
+    site_of,
+)
 from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import IndexOutOfBounds, TracejitError, TracerError, refusals
 from tracejit.support.source import user_location
@@ -50,7 +60,7 @@ def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """`yes() if test else no()`."""
     test = condition(test)
     if not is_open(test) or is_decided(site_of(yes)):
-        return yes() if test else no()
+        return yes() if is_taken(test, site_of(yes)) else no()
     return value_of_branch(test, yes, no, site_of(yes))
 
 
@@ -231,6 +241,12 @@ def identical(x: Any, y: Any) -> Any:
                 "whether two names have one array is known to the program alone; compare what they hold",
                 location=user_location(),
             )
+    if type(x) is Tracer and type(y) is Tracer and all(z.aval.weak and z.dtype.kind == "i" for z in (x, y)):
+        raise TracerError(
+            "whether two integers are one object (`is`) depends on how great they are, which the program alone knows; "
+            "compare them by ==",
+            location=user_location(),
+        )
     if type(x) is Tracer or type(y) is Tracer:
         number = next((z for z in (x, y) if type(z) is int), None)
         other = y if number is x else x

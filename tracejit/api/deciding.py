@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Dim, has_count
+from tracejit.support.errors import ConcretizationError
+from tracejit.support.source import user_location
 from tracejit.tracer.absence import absence_of, unmarked, used
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.places import MISSING, number_said
 from tracejit.tracer.recorder import recording
-from tracejit.tracer.statements.decisions import Site
+from tracejit.tracer.statements.decisions import CALLS_ITSELF, Site
 from tracejit.tracer.substitutes import no_answer
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "branching", "condition", "flag", "is_decided", "is_open", "negation", "operand", "python_bool", "site_of",
+    "branching", "condition", "flag", "is_decided", "is_open", "is_taken", "negation", "operand", "python_bool",
+    "site_of",
 ]  # fmt: skip
 
 
@@ -65,6 +68,22 @@ def is_decided(site: Site) -> bool:
     """Whether Python has to decide a branch."""
     trace = current_trace()
     return trace is not None and site in trace.loops.python
+
+
+def is_taken(test: Any, site: Site) -> bool:
+    """The truth of a condition that Python decides.
+
+    Raises: ConcretizationError where only the program knows it, and the branch can be none of the program.
+    """
+    trace = current_trace()
+    if trace is None or site not in trace.loops.python or not is_open(test):
+        return bool(test)
+    reason = trace.loops.python[site]
+    advice = "; data cannot say how deep a recursion goes: write a loop (`while`), with a stack in an array if need be"
+    raise ConcretizationError(
+        f"whether a branch is taken has to be known while tracing: {reason}{advice if reason == CALLS_ITSELF else ''}",
+        location=user_location(),
+    )
 
 
 def branching(site: Site) -> AbstractContextManager[None]:

@@ -200,14 +200,15 @@ def shared_results(
     seen: Sequence[tuple[Any, Sharing]],
     results: Any,
     initial: Sequence[Any],
-    site: Site | None = None,
+    by: Site | Tracer | None = None,
     certain: bool = True,
     lost: Collection[int] = (),
 ) -> Any:
     """Results in which arrays are one that are one in Python; where only the data tell, neither can be changed.
 
-    seen: what blocks left, and what their arrays were.  initial: what a loop began with.  certain: whether one of the
-    blocks runs.  lost: numbers of initial leaves that nobody sees any more.
+    seen: what blocks left, and what their arrays were.  initial: what a loop began with.  by: its site, or the
+    condition of a branch.  certain: whether one of the blocks runs.  lost: numbers of initial leaves that nobody sees
+    any more.
     """
     leaves, tree = flatten(results)
     lefts = [flatten(left)[0] for left, _ in seen]
@@ -235,16 +236,16 @@ def shared_results(
         if certain and all((a, b) in these for these in pairs):  # a loop without an iteration leaves two
             leaves[b] = leaves[a]
         else:
-            may_be_one(leaves[a], leaves[b], site)
+            may_be_one(leaves[a], leaves[b], by)
     for _, sharing in seen:
         for a, b in sharing.twins:
-            may_be_one(leaves[a], leaves[b], site)
+            may_be_one(leaves[a], leaves[b], by)
         for n, source in (*sharing.outer, *sharing.possible):
             if n not in always:
-                may_be_one(leaves[n], root_of(source), site)
+                may_be_one(leaves[n], root_of(source), by)
         for n, k in sharing.inner:
             if isinstance(initial[k], Tracer) and is_array(initial[k]) and k not in lost:
-                may_be_one(leaves[n], root_of(initial[k]), site)
+                may_be_one(leaves[n], root_of(initial[k]), by)
     return unflatten(tree, leaves)
 
 
@@ -256,10 +257,10 @@ def _is_one_number(values: Sequence[Any]) -> bool:
     )
 
 
-def may_be_one(a: Any, b: Any, site: Site | None) -> None:
-    """Two arrays may turn out to be one.  site: of the loop that makes it so."""
+def may_be_one(a: Any, b: Any, by: Site | Tracer | None) -> None:
+    """Two arrays may turn out to be one.  by: the site of the loop that makes it so, or the condition of the branch."""
     if isinstance(a, Tracer) and isinstance(b, Tracer) and a is not b:
-        a.may_be(b, site)
+        a.may_be(b, by)
 
 
 def run_by_python(block: Callable[..., Any], assigned: Sequence[str], *args: Any) -> Any:

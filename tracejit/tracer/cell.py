@@ -123,16 +123,16 @@ class Cell(Owned):
         check_is_number(self)
         current_interpreter().write(self, value)
 
-    def may_be(self, other: Cell, site: Any = None) -> None:
+    def may_be(self, other: Cell, by: Any = None) -> None:
         """Which arrays they are depends on the data: they may be one.  Neither is changed in place as long as both are
         there.
 
-        site: of the loop that made it so, which Python can run instead.
+        by: the site of the loop that made it so, which Python can run instead, or the condition of the branch.
         """
         for twin in (other, *other.possible()):  # which it may then be as well, also once `other` is gone
             if twin is not self:
-                self.twins = {**self.twins, id(twin): (ref(twin), site)}
-                twin.twins = {**twin.twins, id(self): (ref(self), site)}
+                self.twins = {**self.twins, id(twin): (ref(twin), by)}
+                twin.twins = {**twin.twins, id(self): (ref(self), by)}
 
     def possible(self) -> list[Cell]:
         """The arrays which this may turn out to be that are still there."""
@@ -140,12 +140,14 @@ class Cell(Owned):
 
     def check_alone(self) -> None:
         """Raises: UnsupportedError, or what has Python run a loop, for an array that may turn out to be another one."""
-        for other, site in self.twins.values():
+        for other, by in self.twins.values():
             if other() is None:
                 continue
             why = "an array is changed in place that may be another one as well, depending on the data"
-            if site is not None:
-                as_python(site, why)
+            if isinstance(by, Cell):
+                by.ask()  # a flag among the arguments (`copy=True`) is no data
+            elif by is not None:
+                as_python(by, why)
             raise UnsupportedError(f"{why}; change a copy (x = x.copy())", location=user_location())
 
     def store(self, interpreter: Interpreter, value: Any) -> None:

@@ -21,6 +21,9 @@ MOST_APART = 6
 """So many iterations of a loop at most stand apart from it."""
 _MOST_NESTED = 8
 """So often a branch may be within itself, as those of functions are that call themselves."""
+_MOST_RECURSIONS = 256
+"""So often its sides may be traced within itself: a function that calls itself twice doubles them with each call."""
+CALLS_ITSELF = "what it decides is whether a function calls itself"
 
 
 @frozen
@@ -78,6 +81,7 @@ class Decisions:
     apart: dict[Site, tuple[int, int]] = field(factory=dict[Site, "tuple[int, int]"])
     open: list[Site] = field(factory=list[Site])  # loops whose bodies are being traced
     branches: list[Site] = field(factory=list[Site])  # likewise
+    recursions: dict[Site, int] = field(factory=dict[Site, int])  # how often branches were in themselves
     copies: int = 1  # of what is traced now, by loops of few iterations that are written out
     counted: set[Site] = field(factory=set[Site])  # loops whose bounds are extents, and no numbers of the program
     long: set[Site] = field(factory=set[Site])  # `while` loops that Python could run, in too many iterations
@@ -146,8 +150,10 @@ class Decisions:
     @contextmanager
     def branching(self, site: Site) -> Generator[None]:
         """The sides of a branch are traced in the block.  Raises: AsPython for one that never ends to be in itself."""
-        if self.branches.count(site) >= _MOST_NESTED:
-            as_python(site, "what it decides is whether a function calls itself")
+        nested = self.branches.count(site)
+        self.recursions[site] = self.recursions.get(site, 0) + (nested > 0)
+        if nested >= _MOST_NESTED or self.recursions[site] > _MOST_RECURSIONS:
+            as_python(site, CALLS_ITSELF)
         self.branches.append(site)
         try:
             yield

@@ -54,6 +54,8 @@ def rewritten(code: CodeType) -> CodeType | None:
 
 def why_not(code: CodeType) -> str | None:
     """Why a function's `for`, `while` and `if` are traced as Python runs them; None if nothing stands against it."""
+    if _ours.get(code):
+        return None
     rewritten(code)
     found = _made.get(code)
     return None if found is None else found.reason
@@ -66,6 +68,7 @@ class _Made:
 
 
 _made: WeakMap[CodeType, _Made] = WeakMap()
+_ours: WeakMap[CodeType, bool] = WeakMap()  # what code is rewritten to, and what is within that
 _files: dict[str, _File] = {}
 
 
@@ -78,7 +81,10 @@ def _rewritten(code: CodeType) -> _Made:
             if code.co_flags & _GENERATORS:
                 raise NotRewritten("a generator or coroutine")
             made = _compiled(rewritten_definition(node), code, (HELPERS, *code.co_freevars))
-            return _Made(_named(made, code.co_name, code.co_qualname))
+            made = _named(made, code.co_name, code.co_qualname)
+            for inner in _with_inner(made):
+                _ours[inner] = True
+            return _Made(made)
         except NotRewritten as reason:
             why = str(reason)
         except RecursionError:
@@ -90,6 +96,13 @@ def _rewritten(code: CodeType) -> _Made:
             return _Made(None, why)
         return _Made(_named(_compiled(node, code, code.co_freevars), code.co_name, code.co_qualname), why)
     raise NotRewritten("its source is not known, or is not what it was made from")
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            yield from _with_inner(x)
 
 
 # -- from code to source -----------------------------------------------------------------------------------------------
