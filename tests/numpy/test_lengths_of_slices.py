@@ -7,6 +7,7 @@ import pytest
 
 import tracejit as tj
 from tests.numpy.cases import Cases
+from tracejit.support.config import config
 
 
 def data(generator: np.random.Generator, n: int) -> tuple[Any, ...]:
@@ -156,3 +157,38 @@ def test_a_number_of_numpys_that_is_taken_for_its_value():
         f(np.ones(3), 0.5)
     for n, k in ((1, np.int64(1)), (1, np.uint8(1)), (3, np.int64(2))):
         np.testing.assert_array_equal(f(np.ones(n), k), np.ones(n)[k:])
+
+
+def sums_of_tiles(b):
+    s = np.zeros(9)
+    for k in range(9):
+        s[k] = (b[k // 3 * 3 : k // 3 * 3 + 3, k % 3 * 3 : k % 3 * 3 + 3].ravel() * np.arange(9)).sum()
+    return s
+
+
+def middles_of_tiles(b):
+    s = 0.0
+    for k in range(9):
+        y, x = k // 3 * 3, k % 3 * 3
+        s += b[y : y + 3, x : x + 3].reshape(9)[4] * k
+        for v in b[y : y + 2, x + 1 : x + 3].ravel():
+            s += v * k
+    return s
+
+
+def beyond_the_end(b):
+    s = 0.0
+    for k in range(9):
+        y = k // 3 * 3 + 1
+        s += b[y : y + 3].sum() * k  # the last ones are shorter where there are 9 rows
+    return s
+
+
+@pytest.mark.parametrize("f", [sums_of_tiles, middles_of_tiles, beyond_the_end])
+def test_a_slice_that_ends_so_many_elements_behind_its_start_has_a_known_length(f, monkeypatch):
+    monkeypatch.setattr(config, "unroll", 0)
+    compiled = tj.jit(f)
+    for rows in (9, 9, 12, 10):
+        b = np.random.default_rng(rows).standard_normal((rows, 9))
+        np.testing.assert_allclose(compiled(b), f(b), rtol=1e-12)
+    assert "left to Python" not in compiled.explain()

@@ -38,7 +38,7 @@ from tracejit.tracer.failures import Reason, empty_reduction
 from tracejit.tracer.interpreter import Interpreter, bind, current_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter, recording
-from tracejit.tracer.same import same_value
+from tracejit.tracer.same import distance, same_value
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -122,6 +122,9 @@ def slice_by_numbers(start: ArrayLike, stop: ArrayLike, n: Extent) -> tuple[Resu
     """(start, size) of a slice whose bounds the program computes; it starts at an element that exists."""
     if is_empty(n):
         return np.int64(0), 0
+    size = _size_of_block(start, stop, n)
+    if size is not None:
+        return to_dtype(start, np.int64), size
     length = OPERATORS.extent(n)
 
     def place(bound: ArrayLike, default: ArrayLike) -> Result:
@@ -145,6 +148,21 @@ def slice_by_numbers(start: ArrayLike, stop: ArrayLike, n: Extent) -> tuple[Resu
     extent = extent_of_number(size, n, "a slice by traced numbers")
     trace.lengths.append((size.seen(), current_interpreter(), extent))
     return first, extent
+
+
+def _size_of_block(start: ArrayLike, stop: ArrayLike, n: Extent) -> int | None:
+    """The extent of a slice that ends so many elements behind its start and lies within the axis, wherever it starts:
+    `x[k // 3 * 3 : k // 3 * 3 + 3]`.
+    """
+    if not isinstance(start, Tracer) or not isinstance(stop, Tracer):
+        return None
+    low, high = start.seen().range_here()
+    first, last = stop.seen().range_here()
+    if not (isinstance(low, int) and isinstance(high, int) and isinstance(first, int) and isinstance(last, int)):
+        return None
+    size = first - low
+    fits = low >= 0 and size > 0 and last - high == size and surely_at_most(last, n)
+    return size if fits and distance(start, stop) == size else None
 
 
 def extent_of_number(n: Tracer, most: Extent, what: str) -> Extent:

@@ -120,6 +120,10 @@ class Interpreter:
         """Whether two of them certainly have the same elements."""
         return False
 
+    def distance(self, x: Cell, y: Cell) -> int | None:
+        """The constant that an integer y is greater than x by, if that is known."""
+        return None
+
     def loses_derivative(self, tracer: Cell) -> bool:
         """Whether a Python number made of the value would silently drop its derivative."""
         return False

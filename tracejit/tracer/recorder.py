@@ -198,7 +198,31 @@ class StageInterpreter(Interpreter):
 
     def same_value(self, x: Cell, y: Cell) -> bool:
         """Whether two arrays have the same elements (see `same.same_value`)."""
-        pending: list[tuple[Atom, Atom]] = [(self.atom(x), self.atom(y))]
+        return self._same(self.atom(x), self.atom(y))
+
+    def distance(self, x: Cell, y: Cell) -> int | None:
+        """The constant that an integer y is greater than x by, where additions of constants to one value make them so."""
+        (one, less), (other, more) = (self._with_offset(self.atom(z)) for z in (x, y))
+        return more - less if self._same(one, other) else None
+
+    def _with_offset(self, atom: Atom) -> tuple[Atom, int]:
+        """(a value, the constants that make `atom` of it, added)."""
+        total = 0
+        while isinstance(atom, Var):
+            made = self._known.producer(atom)
+            name = None if made is None else made.primitive.name
+            if made is None or name not in ("add", "sub") or atom.aval.shape or atom.aval.dtype.kind != "i":
+                break
+            one, other = made.inputs
+            if name == "add" and isinstance(one, Literal):
+                one, other = other, one
+            if not isinstance(other, Literal):
+                break
+            atom, total = one, total + (int(other.value) if name == "add" else -int(other.value))
+        return atom, total
+
+    def _same(self, one: Atom, other: Atom) -> bool:
+        pending: list[tuple[Atom, Atom]] = [(one, other)]
         seen: set[tuple[int, int]] = set()
         while pending:
             a, b = pending.pop()

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["same_value"]
+__all__ = ["distance", "same_value"]
 
 
 def same_value(x: Any, y: Any) -> bool:
@@ -24,3 +24,9 @@ def same_value(x: Any, y: Any) -> bool:
         return False
     a, b = np.asarray(x), np.asarray(y)
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def distance(x: Any, y: Any) -> int | None:
+    """By how much an integer y is greater than x, whatever data say; None where that is not known."""
+    x, y = x.seen(), y.seen()
+    return x.interpreter.distance(x, y) if x.interpreter is y.interpreter else None
