@@ -131,7 +131,7 @@ def _is_of_its_own(n: int, leaves: Sequence[Any], interpreter: StageInterpreter,
 
 @define(eq=False)
 class Alternatives:
-    """Results of a branch: which of them are two arrays, whatever side is taken."""
+    """Results of a branch or loop: which of them are two arrays, whatever side is taken and whenever it ends."""
 
     two: frozenset[frozenset[int]]  # identities
 
@@ -148,6 +148,20 @@ class Alternatives:
                 ):
                     found.add(frozenset((id(results[a]), id(results[b]))))
         return Alternatives(frozenset(found))
+
+    @staticmethod
+    def of_loop(results: Sequence[Any], initial: Sequence[Any], sharing: Sharing) -> Alternatives:
+        """initial: what the loop began with, in the order of the results.  sharing: over all iterations."""
+        elsewhere = {n for n, _ in (*sharing.outer, *sharing.possible)}
+        maybe = sharing.pairs | _pairs(initial)
+
+        def is_array_of_its_own(x: Any) -> bool:
+            return isinstance(x, Tracer) and is_array(x)
+
+        both = enumerate(zip(results, initial, strict=False))
+        places = [n for n, xs in both if n not in elsewhere and all(map(is_array_of_its_own, xs))]
+        two = [(a, b) for k, a in enumerate(places) for b in places[k + 1 :] if frozenset((a, b)) not in maybe]
+        return Alternatives(frozenset(frozenset((id(results[a]), id(results[b]))) for a, b in two))
 
 
 def _pairs(leaves: Sequence[Any]) -> set[frozenset[int]]:
@@ -169,7 +183,7 @@ def surely_two(a: Cell, b: Cell) -> bool:
     either = {id(a), *map(id, a.possible())}
     if either.isdisjoint([id(b), *map(id, b.possible())]):
         return True
-    return a.alternatives is not None and a.alternatives is b.alternatives and {id(a), id(b)} in a.alternatives.two
+    return a.is_apart_from(b)
 
 
 @define(eq=False)

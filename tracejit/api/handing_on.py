@@ -227,7 +227,10 @@ def shared_results(
             kinds = {kind_of_rank_0(left[n]) for left in lefts}
             kinds |= set[bool | None]() if certain or n >= len(initial) else {kind_of_rank_0(initial[n])}
             x.is_array = kinds.pop() if len(kinds) == 1 else None
-    alternatives = Alternatives.of(leaves, lefts) if len(seen) > 1 else None
+    if len(seen) > 1:
+        alternatives = Alternatives.of(leaves, lefts)
+    else:
+        alternatives = Alternatives.of_loop(leaves, initial, seen[0][1])
     for n, x in enumerate(leaves):
         if isinstance(x, Tracer) and n not in always:
             x.alternatives = alternatives

@@ -138,10 +138,16 @@ class Cell(Owned):
         """The arrays which this may turn out to be that are still there."""
         return [found for other, _ in self.twins.values() if (found := other()) is not None]
 
+    def is_apart_from(self, other: Cell) -> bool:
+        """Whether both are results of one branch or loop, and two arrays whatever data say."""
+        mine = self.alternatives
+        return mine is not None and mine is other.alternatives and {id(self), id(other)} in mine.two
+
     def check_alone(self) -> None:
         """Raises: UnsupportedError, or what has Python run a loop, for an array that may turn out to be another one."""
         for other, by in self.twins.values():
-            if other() is None:
+            found = other()
+            if found is None or self.is_apart_from(found):
                 continue
             why = "an array is changed in place that may be another one as well, depending on the data"
             if isinstance(by, Cell):

@@ -201,7 +201,7 @@ class StageInterpreter(Interpreter):
         return self._same(self.atom(x), self.atom(y))
 
     def distance(self, x: Cell, y: Cell) -> int | None:
-        """The constant that an integer y is greater than x by, where additions of constants to one value make them so."""
+        """The constant that an integer y is greater than x by, where both are sums of one value and constants."""
         (one, less), (other, more) = (self._with_offset(self.atom(z)) for z in (x, y))
         return more - less if self._same(one, other) else None
 

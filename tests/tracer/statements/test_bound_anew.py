@@ -34,6 +34,48 @@ def double_buffer(x, t):
 
 
 @case
+def two_buffers_until_near(x, t):
+    old, new = x.copy(), x.copy()
+    for it in range(200):  # noqa: B007
+        new[1:-1] = 0.5 * (old[:-2] + old[2:])
+        err = np.abs(new - old).max()
+        old, new = new, old
+        if err < t / 20:
+            break
+    old[0] = 7
+    new[1] += old[2]
+    return old, new, it
+
+
+@case
+def left_before_the_swap(x, t):
+    old, new = x.copy(), np.zeros(len(x))
+    for _ in range(200):
+        new[1:-1] = 0.5 * (old[:-2] + old[2:])
+        new[0], new[-1] = old[0], old[-1]
+        if np.abs(new - old).max() < t / 20:
+            break
+        old, new = new, old
+    new *= 2
+    return new, old
+
+
+@case
+def three_in_turn(x, t):
+    a, b, c = x.copy(), x * 2, x * 3
+    k = 0
+    while k < 40:
+        a += b / 8
+        a, b, c = b, c, a
+        if a.sum() > 6 * t:
+            break
+        k += 1
+    b[0] = -1
+    c *= 2
+    return a, b, c, k
+
+
+@case
 def rolled(x, t):
     u = x.copy()
     for i in range(50):  # noqa: B007
