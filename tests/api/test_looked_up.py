@@ -194,3 +194,18 @@ def test_a_while_whose_first_iteration_fails_as_a_loop_of_the_program_is_run_by_
 
     x = np.array([1.0])
     assert tj.jit(f)(x) == f(x)
+
+
+class Backwards(NamedTuple):
+    n: Any
+
+    def __lt__(self, other: Any) -> Any:
+        return self.n > other.n
+
+
+def test_a_class_that_says_itself_how_it_compares():
+    def f(x):
+        return (1 if Backwards(x[0]) < Backwards(x[1]) else 2), Backwards(x[0]) == Backwards(x[1])
+
+    for x in (np.array([1, 2]), np.array([2, 1]), np.array([1, 1])):
+        assert tj.jit(f)(x) == f(x)

@@ -267,9 +267,16 @@ def compared(which: str, x: Any, y: Any) -> Any:
     """`x == y`, `x < y` and so on: of None and what may be it, and of tuples and lists whose order data decide."""
     if which in ("Eq", "NotEq") and (x is None or y is None):
         return _compared_with_none(which, x, y)
-    if isinstance(x, (tuple, list)) and type(x) is type(y):
+    if isinstance(x, (tuple, list)) and type(x) is type(y) and not _has_order_of_its_own(type(x)):
         return _in_order(which, x, y)
     return _OPERATORS[which](x, y)
+
+
+def _has_order_of_its_own(kind: Any) -> bool:
+    """Whether a class of tuples or lists says itself how they compare."""
+    names = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+    plain = tuple if issubclass(kind, tuple) else list
+    return any(getattr(kind, name) is not getattr(plain, name) for name in names)
 
 
 def _in_order(which: str, x: Sequence[Any], y: Sequence[Any]) -> Any:

@@ -92,7 +92,9 @@ def swallows(code: CodeType) -> bool:
     return False
 
 
-_PLAIN_INDICES = ("LOAD_CONST", "BUILD_SLICE", "BUILD_TUPLE", "UNARY_NEGATIVE")
+_PLAIN_INDICES = ("LOAD_CONST", "LOAD_SMALL_INT", "BUILD_SLICE", "BUILD_TUPLE", "UNARY_NEGATIVE")
+_SUBSCRIPTS = frozenset(n for n, (name, _) in enumerate(getattr(opcode, "_nb_ops", ())) if name == "NB_SUBSCR")
+"""What `BINARY_OP` has as its argument where it takes an item, from Python 3.14 on."""
 
 
 @cache
@@ -115,8 +117,9 @@ def decides(code: CodeType) -> bool:
     if "COMPARE_OP" in names and not names.isdisjoint(("BUILD_TUPLE", "BUILD_LIST")):
         return True
     before = ""
-    for name, _, _ in instructions(code):
-        if "JUMP" in name or name in asks or (name == "BINARY_SUBSCR" and before not in _PLAIN_INDICES):
+    for name, argument, _ in instructions(code):
+        takes = name == "BINARY_SUBSCR" or (name == "BINARY_OP" and argument in _SUBSCRIPTS)
+        if "JUMP" in name or name in asks or (takes and before not in _PLAIN_INDICES):
             return True
         before = name
     return any(decides(x) for x in code.co_consts if isinstance(x, CodeType))
