@@ -267,16 +267,18 @@ def compared(which: str, x: Any, y: Any) -> Any:
     """`x == y`, `x < y` and so on: of None and what may be it, and of tuples and lists whose order data decide."""
     if which in ("Eq", "NotEq") and (x is None or y is None):
         return _compared_with_none(which, x, y)
-    if isinstance(x, (tuple, list)) and type(x) is type(y) and not _has_order_of_its_own(type(x)):
+    if isinstance(x, (tuple, list)) and type(x) is type(y) and _compares_as_plain(type(x), which):
         return _in_order(which, x, y)
     return _OPERATORS[which](x, y)
 
 
-def _has_order_of_its_own(kind: Any) -> bool:
-    """Whether a class of tuples or lists says itself how they compare."""
-    names = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+_METHODS = {"Eq": "__eq__", "NotEq": "__ne__", "Lt": "__lt__", "LtE": "__le__", "Gt": "__gt__", "GtE": "__ge__"}
+
+
+def _compares_as_plain(kind: Any, which: str) -> bool:
+    """Whether a class of tuples or lists leaves a comparison to these."""
     plain = tuple if issubclass(kind, tuple) else list
-    return any(getattr(kind, name) is not getattr(plain, name) for name in names)
+    return getattr(kind, _METHODS[which]) is getattr(plain, _METHODS[which])
 
 
 def _in_order(which: str, x: Sequence[Any], y: Sequence[Any]) -> Any:
