@@ -232,7 +232,11 @@ def test_arrays_of_several_elements_have_no_truth_value_in_numpy_either():
 @pytest.mark.parametrize(
     ("function", "start", "advice"),
     [
-        (lambda x, i: [1, 2, 3][i], "an index of a list or another sequence of Python's", "use np.stack(items)[i]"),
+        (
+            lambda x, i: ["a", "b", "c"][i],
+            "an index of a list or another sequence of Python's",
+            "use np.stack(items)[i]",
+        ),
         (lambda x, i: [x for _ in range(i)], "range()", "use tj.range(n)"),
         (lambda x, i: np.zeros(i), "a shape, count or axis in zeros()", "make it a Python number"),
     ],

@@ -1197,7 +1197,7 @@ def decorated(x):
     return x * 2
 
 
-@expect("refused", X)
+@expect("same", X)
 def with_listidx_2(x):
     l = [x, x + 1, x + 2]
     return l[int(x[0])]

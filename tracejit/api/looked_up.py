@@ -9,6 +9,7 @@ import numpy as np
 
 from tracejit.api.conditions import value_of_branch
 from tracejit.api.deciding import is_decided, is_open, python_bool, site_of
+from tracejit.support.tree import flatten
 from tracejit.tracer.absence import absence_of
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
@@ -16,6 +17,7 @@ from tracejit.tracer.tracer import Tracer
 
 __all__ = ["item"]
 
+_VALUES = (bool, int, float, complex, np.generic, np.ndarray, Tracer)
 _MOST = 64
 """Items that are no numbers, between which as many branches choose, and keys of a dict."""
 
@@ -45,8 +47,10 @@ def _is_index(index: Tracer) -> bool:
 
 
 def _is_chosen(items: Sequence[Any]) -> bool:
-    """Whether the program can choose between items: numbers of one kind, or few others."""
-    return len(items) <= _MOST or _table(items) is not None
+    """Whether the program can choose between items: numbers of one kind, or few numbers, arrays and tuples of them."""
+    if len(items) > _MOST:
+        return _table(items) is not None
+    return all(isinstance(x, _VALUES) for x in flatten(list(items))[0])
 
 
 def _table(items: Sequence[Any]) -> Any:
