@@ -799,7 +799,7 @@ def test_grid_options_of_schedules_are_checked(opencl_devices: list[Any], record
         default, work_group=64, rows="group"
     )
     for text, reason in [
-        ("grid lanes 3", "the options work_group, groups, rows"),
+        ("grid lanes 3", "the options work_group, groups, rows, stage, jam"),
         ("grid rows all", "auto, item or group"),
         ("vector L0 4 1", "may be set"),
         ("grid work_group 3", "power of two"),

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.backends.grid import GridSchedule, bind_grid
+from tracejit.ir.kernel import Barrier, walk
 
 
 def normal(*shape: int, dtype: str = "f4", seed: int = 1) -> np.ndarray:
@@ -178,3 +180,40 @@ def test_extents_are_symbols_of_one_program(driver: str):
     for rows, columns in ((2, 3), (30, 40), (7, 500)):
         x = normal(rows, columns)
         np.testing.assert_allclose(f(x), np.cumsum(softmax(x), axis=1), rtol=1e-5)
+
+
+STAGED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "product": (lambda a, b: np.tanh(a @ b.T) + b[:, 0], (normal(70, 100), normal(50, 100, seed=2))),
+    "batch of products": (lambda a, b: np.einsum("hik,hkj->hij", a, b), (normal(2, 40, 33), normal(2, 33, 65, seed=2))),
+    "gradient": (tj.grad(lambda a, b: ((a @ b) ** 2).sum()), (normal(40, 48), normal(48, 36, seed=2))),
+    "transposed": (lambda x: x.T * 2 + np.arange(64), (normal(64, 90),)),
+    "axes turned": (lambda x: np.transpose(x, (2, 0, 1)) + 1, (normal(40, 3, 50),)),
+    "running sums of rows": (lambda x: np.cumsum(x, axis=1), (normal(3, 700),)),
+    "a long running sum": (lambda x: np.cumsum(x), (normal(6000),)),
+}
+
+
+@pytest.mark.parametrize(
+    "driver",  # a processor's OpenCL has schedules of its own
+    [pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("cuda", "vulkan")],
+    indirect=True,
+)
+@pytest.mark.parametrize("name", STAGED)
+def test_functions_whose_groups_keep_parts_in_shared_memory(
+    device: Any, driver: str, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    """As on a GPU, with small tiles."""
+    schedule = GridSchedule(work_group=64, groups=8, jam=4, stage=32, shares=8)
+    monkeypatch.setattr(device, "default_schedule", schedule)
+    function, arguments = STAGED[name]
+    launched: list[Any] = []
+    compile_kernels = device.compile_kernels
+    monkeypatch.setattr(
+        device, "compile_kernels", lambda kernels, *rest: launched.extend(kernels) or compile_kernels(kernels, *rest)
+    )
+    compiled = tj.jit(function, backend=driver)
+    got, want = compiled(*arguments), tj.jit(function)(*[x.astype("f8") for x in arguments])
+    scale = np.abs(want).max()
+    np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * scale)
+    bound = [launch.kernel for k in launched for launch in bind_grid(k, schedule).launches]
+    assert any(isinstance(s, Barrier) for k in bound for s in walk(k.body))

@@ -4,7 +4,8 @@ On a CPU: vector width (1/2, 1, 2 times the natural one), vectors in flight (1, 
 threads and how finely (not at all, 1/4, 1, 4 times the default), how often a varying while loop looks at its mask, and
 which loop becomes lanes, how many rows are swept at a time. Of a matrix product: the tile (see `products.tiles_near`),
 and none.
-On a grid: the size of a work-group, the number of partial results, and whether a row is taken by an item or by a group.
+On a grid: the size of a work-group, the number of partial results, whether a row is taken by an item or by a group, and
+how large the tiles are that groups keep in shared memory (or none).
 Other kinds of directives propose their own (`Directive.candidates`).
 """
 
@@ -35,13 +36,14 @@ from tracejit.support.nodes import evolve
 
 __all__ = ["SPACE_VERSION", "candidates"]
 
-SPACE_VERSION = 3  # part of every key: raised when the space, or what a directive means, changes
+SPACE_VERSION = 4  # part of every key: raised when the space, or what a directive means, changes
 
 _WIDTHS = (1.0, 0.5, 2.0)
 _FACTORS = (1, 2, 4, 8)
 _GRAINS = (1.0, 0.25, 4.0, None)  # None: not parallel
 _UNROLLS = (4, 1, 2, 8)
 _BLOCKS = (4, 8, 16, 32)  # rows at a time
+_STAGES = (1, 32, 64)  # sides of tiles in shared memory, besides the usual ones
 _GROUPS = (64, 128, 256, 32, 512, 16, 1024)
 
 
@@ -77,6 +79,10 @@ def _on_grid(default: Schedule) -> Iterator[Schedule]:
         options: list[Directive] = [Grid("work_group", size)]
         options += [] if rows == "auto" else [Grid("rows", rows)]
         options += [] if groups is None else [Grid("groups", groups)]
+        yield Schedule((*rest, *options))
+    for side, jam in itertools.product(_STAGES, (None, 4)):
+        options = [Grid("stage", side)]
+        options += [] if jam is None else [Grid("jam", jam)]
         yield Schedule((*rest, *options))
 
 

@@ -24,7 +24,7 @@ from tracejit.support.nodes import evolve
 
 __all__ = ["GRID_OPTIONS", "DeviceProgram", "grid_schedule"]
 
-GRID_OPTIONS = ("work_group", "groups", "rows")  # fields of GridSchedule that a schedule may set
+GRID_OPTIONS = ("work_group", "groups", "rows", "stage", "jam")  # fields of GridSchedule that a schedule may set
 
 _ARRAY_BYTES = 1 << 15  # of a thread's own arrays on a processor
 
