@@ -35,6 +35,7 @@ from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.slots import HeldChanges
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
+from tracejit.tracer.tracer import Tracer
 
 __all__ = ["branch", "traced_branch"]
 
@@ -152,7 +153,9 @@ def _branch(
                 (one, left), (other, right) = (seen[block][0] for block in (then, orelse))
                 raise named_in(error, [("", one, other), *zip(names, left, right, strict=True)]) from error.__cause__
             raise
-    value, left = shared_results(tuple(seen.values()), lengths.taken(results), (), test)
+    # a condition within a branch is not kept: it would keep what is recorded there, all of whose arrays were alive then
+    by = test if isinstance(test, Tracer) and test.interpreter.is_program else None
+    value, left = shared_results(tuple(seen.values()), lengths.taken(results), (), by)
     value = given.shared(perhaps_absent.value(VALUE, value))
     left = [perhaps_absent.value(n, x) for n, x in zip(names, left, strict=True)]
     finish(variables, names, left, [*kept, *[n for n in variables.cells if n in augmented and n not in known]])

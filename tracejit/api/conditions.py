@@ -23,7 +23,7 @@ from tracejit.api.deciding import (
     python_bool,
     site_of,
 )
-from tracejit.ir.extents import Dim, has_count
+from tracejit.ir.extents import Dim, DimDependent, has_count
 from tracejit.support.errors import IndexOutOfBounds, TracejitError, TracerError, refusals
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
@@ -48,6 +48,8 @@ __all__ = [
     "compared",
     "either",
     "identical",
+    "is_hashed",
+    "key_of",
     "among",
     "held_by",
     "selects",
@@ -158,8 +160,8 @@ def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]
 
 def held_by(value: Any, holder: Any) -> Any:
     """`value in holder`: whether an element of an array, or of a collection of numbers, is equal."""
-    if isinstance(value, (Dim, tuple)) and _is_hashed(holder):
-        value = _key(value)
+    if isinstance(value, (Dim, tuple)) and is_hashed(holder):
+        value = key_of(value)
     x = known_to_be_there(operand(value), "whether something holds")
     if isinstance(holder, Tracer) and not holder.is_scalar and (holder.known() is None or isinstance(x, Tracer)):
         return _any_equal(holder, x)
@@ -177,7 +179,7 @@ def held_by(value: Any, holder: Any) -> Any:
     return value in holder
 
 
-def _is_hashed(holder: Any) -> bool:
+def is_hashed(holder: Any) -> bool:
     """Whether a container of Python's looks for what it holds by its hash."""
     return (
         isinstance(holder, AbstractSet | Mapping)
@@ -185,13 +187,13 @@ def _is_hashed(holder: Any) -> bool:
     )
 
 
-def _key(value: Any) -> Any:
+def key_of(value: Any) -> Any:
     """What a value is to a container that looks for it by its hash: extents are numbers, which have to be known."""
     if isinstance(value, Dim):
         return value if has_count(value) else value.__index__()
     if isinstance(value, tuple):
         for x in value:
-            _key(x)
+            key_of(x)
     return value
 
 
@@ -269,7 +271,12 @@ def compared(which: str, x: Any, y: Any) -> Any:
         return _compared_with_none(which, x, y)
     if isinstance(x, (tuple, list)) and type(x) is type(y) and _compares_as_plain(type(x), which):
         return _in_order(which, x, y)
-    return _OPERATORS[which](x, y)
+    try:
+        return _OPERATORS[which](x, y)
+    except DimDependent:
+        if not any(isinstance(z, Dim) and has_count(z) for z in (x, y)):
+            raise
+        return _OPERATORS[which](operand(x), operand(y))
 
 
 _METHODS = {"Eq": "__eq__", "NotEq": "__ne__", "Lt": "__lt__", "LtE": "__le__", "Gt": "__gt__", "GtE": "__ge__"}

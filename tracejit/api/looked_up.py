@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.conditions import value_of_branch
+from tracejit.api.conditions import is_hashed, key_of, value_of_branch
 from tracejit.api.deciding import is_decided, is_open, python_bool, site_of
+from tracejit.ir.extents import Dim
 from tracejit.support.tree import flatten
 from tracejit.tracer.absence import absence_of
 from tracejit.tracer.failures import Raised
@@ -27,6 +28,8 @@ def item(holder: Any, index: Any, here: Callable[[], Any]) -> Any:
 
     An index out of range is an IndexError of the program, a key that there is not a KeyError.
     """
+    if isinstance(index, (Dim, tuple)) and is_hashed(holder):
+        index = key_of(index)
     if type(index) is not Tracer or index.shape or index.dtype.kind not in "iub" or absence_of(index) is not None:
         return holder[index]
     kind: Any = type(holder)

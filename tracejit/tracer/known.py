@@ -44,23 +44,24 @@ class KnownValues:
     _seen: int = 0
     _producer: dict[Var, Equation] = field(factory=dict[Var, Equation])
     _values: dict[Var, Any] = field(factory=dict[Var, Any])
+    _looked_at: set[Var] = field(factory=set[Var])  # in `_values` if they depend on an argument
     _sources: dict[Var, dict[Var, None]] = field(factory=dict[Var, "dict[Var, None]"])  # inputs, in an order
 
     def value(self, atom: Atom) -> Any:
         """The array that `atom` is, or None if it depends on an argument."""
         if isinstance(atom, Literal):
             return np.asarray(atom.value)
-        order = self.needed(atom, self._values)
         decision: DimDependent | None = None
-        for needed in order:
+        for needed in self.needed(atom, self._looked_at):
             try:
                 self._look_at(needed)
+                self._looked_at.add(needed)
             except DimDependent as found:
                 decision = decision or found
         if atom not in self._values:  # nothing is computed, nor asked, for what depends on an argument as well
             if decision is not None:
                 raise decision
-            for needed in order:
+            for needed in self.needed(atom, self._values):
                 self._compute(needed)
         found = self._values.get(atom, _UNKNOWN)
         return None if found is _UNKNOWN else found

@@ -151,9 +151,10 @@ class Decisions:
     def branching(self, site: Site) -> Generator[None]:
         """The sides of a branch are traced in the block.  Raises: AsPython for one that never ends to be in itself."""
         nested = self.branches.count(site)
-        self.recursions[site] = self.recursions.get(site, 0) + (nested > 0)
-        if nested >= _MOST_NESTED or self.recursions[site] > _MOST_RECURSIONS:
-            as_python(site, CALLS_ITSELF)
+        if nested:  # not for others: the hash of a site is that of its code, with all functions within
+            self.recursions[site] = self.recursions.get(site, 0) + 1
+            if nested >= _MOST_NESTED or self.recursions[site] > _MOST_RECURSIONS:
+                as_python(site, CALLS_ITSELF)
         self.branches.append(site)
         try:
             yield

@@ -54,7 +54,7 @@ def rewritten(code: CodeType) -> CodeType | None:
 
 def why_not(code: CodeType) -> str | None:
     """Why a function's `for`, `while` and `if` are traced as Python runs them; None if nothing stands against it."""
-    if _ours.get(code):
+    if HELPERS in code.co_freevars or HELPERS in code.co_cellvars:  # it is what a function was rewritten to
         return None
     rewritten(code)
     found = _made.get(code)
@@ -68,7 +68,6 @@ class _Made:
 
 
 _made: WeakMap[CodeType, _Made] = WeakMap()
-_ours: WeakMap[CodeType, bool] = WeakMap()  # what code is rewritten to, and what is within that
 _files: dict[str, _File] = {}
 
 
@@ -81,10 +80,7 @@ def _rewritten(code: CodeType) -> _Made:
             if code.co_flags & _GENERATORS:
                 raise NotRewritten("a generator or coroutine")
             made = _compiled(rewritten_definition(node), code, (HELPERS, *code.co_freevars))
-            made = _named(made, code.co_name, code.co_qualname)
-            for inner in _with_inner(made):
-                _ours[inner] = True
-            return _Made(made)
+            return _Made(_named(made, code.co_name, code.co_qualname))
         except NotRewritten as reason:
             why = str(reason)
         except RecursionError:
@@ -96,13 +92,6 @@ def _rewritten(code: CodeType) -> _Made:
             return _Made(None, why)
         return _Made(_named(_compiled(node, code, code.co_freevars), code.co_name, code.co_qualname), why)
     raise NotRewritten("its source is not known, or is not what it was made from")
-
-
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for x in code.co_consts:
-        if isinstance(x, CodeType):
-            yield from _with_inner(x)
 
 
 # -- from code to source -----------------------------------------------------------------------------------------------
