@@ -93,7 +93,8 @@ def swallows(code: CodeType) -> bool:
 
 
 _PLAIN_INDICES = ("LOAD_CONST", "LOAD_SMALL_INT", "BUILD_SLICE", "BUILD_TUPLE", "UNARY_NEGATIVE")
-_SUBSCRIPTS = frozenset(n for n, (name, _) in enumerate(getattr(opcode, "_nb_ops", ())) if name == "NB_SUBSCR")
+_OPERATIONS: Any = getattr(opcode, "_nb_ops", ())
+_SUBSCRIPTS = frozenset(n for n, (name, _) in enumerate(_OPERATIONS) if name == "NB_SUBSCR")
 """What `BINARY_OP` has as its argument where it takes an item, from Python 3.14 on."""
 
 
