@@ -78,6 +78,7 @@ def is_taken(test: Any, site: Site) -> bool:
     trace = current_trace()
     if trace is None or site not in trace.loops.python or not is_open(test):
         return bool(test)
+    test.ask()  # where it follows from numbers among the arguments, the trace starts again for their values
     reason = trace.loops.python[site]
     advice = "; data cannot say how deep a recursion goes: write a loop (`while`), with a stack in an array if need be"
     raise ConcretizationError(

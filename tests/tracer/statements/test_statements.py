@@ -348,7 +348,7 @@ def rows_that_change_names(u, v):
     return both
 
 
-@program(set(), (np.ones(3),))
+@program({"loop"}, (np.ones(3),))
 def index_used_as_a_number(x):
     table = {k: float(k) for k in range(10)}
     for i in range(10):
