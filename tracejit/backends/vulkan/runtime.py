@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.backends.device.device import Device
+from tracejit.backends.device.schedules import gpu_schedule
 from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel
 from tracejit.backends.printing import EntryPoint, Printed
 from tracejit.backends.vulkan.assembly import assemble
@@ -77,12 +78,15 @@ def _capabilities(found: Found) -> Capabilities:
     )
 
 
+_UNITS = 128  # Vulkan does not say how many processors a device has: enough for a large one
+
+
 def _default_schedule(have: Capabilities) -> GridSchedule:
     atomics = frozenset({"i32", "u32", "i64", "u64"} if have.atomics64 else {"i32", "u32"})
     if have.software:
         # what each work-item begins with costs lavapipe as much as an access of memory
         return GridSchedule(contiguous=True, work_group=min(128, have.group), pack=8, atomics=atomics)
-    return GridSchedule(work_group=min(256, have.group), groups=1024, shares=1 << 14, pack=4, jam=8, atomics=atomics)
+    return gpu_schedule(_UNITS, have.group, atomics)
 
 
 class VulkanDevice(Device):
