@@ -209,3 +209,106 @@ def test_a_class_that_says_itself_how_it_compares():
 
     for x in (np.array([1, 2]), np.array([2, 1]), np.array([1, 1])):
         assert tj.jit(f)(x) == f(x)
+
+
+FLAG_FUNCTIONS = [
+    lambda x, p: [10, 20, 30][bool(x[0] > 0)],
+    lambda x, p: [(1, 2), (3, 4)][not x[0] > 0][1],
+    lambda x, p: ((0, 1), (1, 0))[p][0] + (5, 6)[p and bool(x[1] > 1)],
+    lambda x, p: [x, x + 1][bool(x[0] > 0) and bool(x[1] > 0)] if p else 0 * x,
+    lambda x, p: [1, 2.5][bool(x[0] > 0)] * x,
+    lambda x, p: {True: 4, False: 3}[bool(x[0] > 0)] + {0: 1, 1: 7}[bool(x[1] > 0)],
+]
+
+
+@pytest.mark.parametrize("number", range(len(FLAG_FUNCTIONS)))
+def test_bools_are_places(number: int):
+    f = FLAG_FUNCTIONS[number]
+    compiled = tj.jit(f)
+    for x in ([1.0, 2.0], [-1.0, 2.0], [1.0, -2.0, 3.0], [-1.0, -1.0]):
+        for p in (True, False):
+            np.testing.assert_array_equal(compiled(np.array(x), p), f(np.array(x), p))
+
+
+def test_a_bool_of_numpy_is_no_place():
+    with pytest.raises((TypeError, TracejitError)):
+        tj.jit(lambda x: [1, 2][x[0] > 0])(np.array([1.0]))
+
+
+def written(i):
+    table = [[0, 0], [0, 0]]
+    table[i[0]][1] = 5
+    return table
+
+
+def counted(i):
+    table = [[0, 0], [0, 0]]
+    for k in i:
+        table[k][1] += 1
+    return table
+
+
+def appended(i):
+    table = {0: [1], 1: [2]}
+    table[int(i[0])].append(3)
+    return table
+
+
+def by_name(i):
+    table = [{"a": 1}, {"a": 2}]
+    chosen = table[i[0]]
+    chosen["a"] = 7
+    return table
+
+
+def changed_afterwards(i):
+    table = [[2, 1], [5, 3]]
+    chosen = table[i[0]]
+    table[0][0] = 9
+    return chosen
+
+
+def in_a_tuple(i):
+    table = [([2], 1), ([5], 3)]
+    chosen, _ = table[i[0]]
+    chosen[0] = 9
+    return table
+
+
+def one_of_them(i):
+    table = [[2, 1], [5, 3]]
+    return table[i[0]] is table[1]
+
+
+@pytest.mark.parametrize(
+    "f", [written, counted, appended, by_name, changed_afterwards, in_a_tuple, one_of_them], ids=lambda f: f.__name__
+)
+def test_lists_at_such_places_stay_as_they_are(f: Callable[..., Any]):
+    with pytest.raises(TracejitError, match=r"depending on the data|known to the program alone"):
+        tj.jit(f)(np.array([1, 0, 1]))
+
+
+def test_lists_at_such_places_are_read():
+    def f(i):
+        table = [[1.0, 2.5], [4.0, 5.0]]
+        table[1][0] = float(i[0])
+        chosen = table[i[1]]
+        return chosen[0], table[i[0]][i[1]], sum(chosen)
+
+    compiled = tj.jit(f)
+    for i in ([0, 0], [1, 0], [0, 1], [1, 1]):
+        assert compiled(np.array(i)) == f(np.array(i))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, v: v is np.nan,
+        lambda x, v: v is v + 0.0,
+        lambda x, v: [1.5, 2.5, 2.5][x[0]] is v,
+        lambda x, v: [1j, 2j, 2j][x[0]] is 1j * v,
+    ],
+)
+def test_whether_numbers_are_one_object_is_not_known(f: Callable[..., Any]):
+    with pytest.raises(TracejitError, match="known to Python alone"):
+        tj.jit(f)(np.array([1, 0]), 1.5)

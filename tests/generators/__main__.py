@@ -29,6 +29,7 @@ from tests.generators import (
     failing,
     families,
     harness,
+    looked,
     mapped,
     narrowing,
     orders,
@@ -49,6 +50,7 @@ CHUNKS = {
     "families": 50,
     "handing": 50,
     "held": 100,
+    "looked": 100,
     "mapped": 25,
     "narrowing": 100,
     "orders": 500,
@@ -116,6 +118,10 @@ def _held(seed: int, tally: Tally) -> None:
     _case(rebinding.held(seed), tally)
 
 
+def _looked(seed: int, tally: Tally) -> None:
+    _case(looked.looked(seed), tally)
+
+
 def _case(case: harness.Case, tally: Tally) -> None:
     tally.cases += 1
     if harness.verdict(case, tally):
@@ -156,7 +162,8 @@ def _mapped(seed: int, tally: Tally) -> None:
 KINDS: dict[str, Callable[[int, Tally], None]] = {
     "branching": _branching, "containers": _containers, "expressions": _expressions,
     "failing": _failing, "families": _families,
-    "handing": _handing, "held": _held, "mapped": _mapped, "narrowing": _narrowing, "orders": _orders, "pairs": _pairs,
+    "handing": _handing, "held": _held, "looked": _looked, "mapped": _mapped, "narrowing": _narrowing,
+    "orders": _orders, "pairs": _pairs,
     "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.support.errors import BackendError, InternalError, TracejitError
-from tracejit.support.nodes import define, field
+from tracejit.support.nodes import define, evolve, field
 
 __all__ = [
     "PLAIN", "Case", "Outcome", "Statement", "Tally", "differs", "loaded", "outcome", "reduced", "refused", "shrink",
@@ -236,13 +236,14 @@ class Case:
     """A function and how it is called.
 
     calls: for each the texts of its arguments, which may name parameters before them, and statements that change the
-    module before it.
+    module before it.  independent: the function leaves nothing behind, so that there are calls after one that raises.
     """
 
     preamble: str
     parameters: list[str]
     body: list[Statement]
     calls: list[tuple[list[str], list[str]]]
+    independent: bool = False
 
     def text(self) -> str:
         """The module."""
@@ -287,6 +288,8 @@ def verdict(case: Case, tally: Tally | None = None) -> str | None:
                 return None  # no program at all
             if got.error is None:
                 return f"call {n}: no exception where NumPy has {type(want.error).__name__}: {want.error}"
+            if case.independent:
+                continue
             return None
         if got.error is not None:
             if refused(got.error):
@@ -319,12 +322,12 @@ def reduced(case: Case) -> tuple[Case, str]:
         return case, "not every time"
 
     def fails(body: list[Statement]) -> bool:
-        return kind(verdict(Case(case.preamble, case.parameters, body, case.calls))) == first
+        return kind(verdict(evolve(case, body=body))) == first
 
     for n in range(len(case.calls)):
-        fewer = Case(case.preamble, case.parameters, case.body, case.calls[n : n + 1])
+        fewer = evolve(case, calls=case.calls[n : n + 1])
         if kind(verdict(fewer)) == first:
             case = fewer
             break
-    case = Case(case.preamble, case.parameters, shrink(case.body, fails), case.calls)
+    case = evolve(case, body=shrink(case.body, fails))
     return case, verdict(case) or ""

@@ -30,6 +30,7 @@ from tracejit.api.lengths import LeftLengths, LengthsVary, settled
 from tracejit.api.raising import Raises, raise_where, run_block
 from tracejit.support.errors import ShapeError, TracejitError
 from tracejit.tracer.absence import handed_on_absence
+from tracejit.tracer.failures import failures_noted
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.slots import HeldChanges
@@ -104,10 +105,12 @@ def _branch(
     kinds: dict[Callable[[], Any], dict[str, Any]] = {}
     lengths = LeftLengths()
     given = Given()
+    checking: list[Callable[[], Any]] = []  # blocks that raise, and that may fail before
 
     def run(block: Callable[[], Any]) -> Callable[[], Any]:
         def traced() -> Any:
             variables.restore()
+            before = failures_noted()
             try:
                 value = run_block(block, tuple(variables.cells))
                 check_kept(variables, kept)
@@ -123,8 +126,26 @@ def _branch(
                 assert isinstance(interpreter, StageInterpreter)
                 seen[block] = (value, left), Sharing.of(interpreter, (), (value, left))
                 return lengths.handed(block, (value, left))
+            except Raises:
+                if failures_noted() != before:
+                    checking.append(block)
+                raise
             finally:
                 variables.restore()
+
+        return traced
+
+    def checks(block: Callable[[], Any], here: Any) -> Callable[[], Any]:
+        """What a block that raises may fail by before it does, and then that."""
+
+        def traced() -> int:
+            try:
+                run_block(block, tuple(variables.cells))
+            except Raises as raising:
+                raise_where(here, raising)
+            finally:
+                variables.restore()
+            return 0
 
         return traced
 
@@ -141,7 +162,12 @@ def _branch(
             lengths.begin()
         except Raises as raising:
             fails = raising.block is then
-            raise_where(flag(test) if fails else np.logical_not(flag(test)), raising)
+            here = flag(test) if fails else np.logical_not(flag(test))
+            if raising.block in checking:
+                with branching(site):
+                    control.cond(here, checks(raising.block, here), lambda: 0)
+            else:
+                raise_where(here, raising)
             return run_by_python(orelse if fails else then, tuple(variables.cells))
         except HeldChanges as error:
             if not taken_on(variables, error):

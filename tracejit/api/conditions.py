@@ -36,6 +36,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.slots import HeldChanges
 from tracejit.tracer.statements.decisions import Site
 from tracejit.tracer.statements.variables import Variables
+from tracejit.tracer.traced_text import TracedText
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -140,6 +141,8 @@ def _as_flag(x: Any) -> Any:
 
 def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]) -> Any:
     """`value in (elements() ...)`, by `python` where it is no number of the program among numbers."""
+    if _holds_open(value):
+        return _equal_to_one([element() for element in elements], value)
     x = known_to_be_there(operand(value), "whether something holds")
     if not is_open(x) or x.shape or absence_of(x) is not None:
         return python(value)
@@ -158,8 +161,29 @@ def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]
     return python_bool(result) if isinstance(result, Tracer) else bool(result)
 
 
+def _holds_open(x: Any) -> bool:
+    """Whether a tuple or list holds numbers that only the program knows."""
+    return type(x) in (tuple, list) and absence_of(x) is None and any(is_open(operand(leaf)) for leaf in flatten(x)[0])
+
+
+def _equal_to_one(elements: Sequence[Any], value: Any) -> Any:
+    """Whether a tuple or list is equal to one of these."""
+    result: Any = False
+    for y in elements:
+        same = y is value or compared("Eq", value, y)
+        if same is True or (not is_open(same) and same):
+            return True
+        if is_open(same):
+            result = same if result is False else np.logical_or(result, same)
+    return python_bool(result) if isinstance(result, Tracer) else False
+
+
 def held_by(value: Any, holder: Any) -> Any:
-    """`value in holder`: whether an element of an array, or of a collection of numbers, is equal."""
+    """`value in holder`: whether an element of an array, or of a collection of numbers or tuples, is equal."""
+    if isinstance(value, TracedText) and isinstance(holder, (str, tuple, list)):
+        return value in [holder]  # which refuses: digits that only the program knows
+    if type(holder) in (tuple, list, set, frozenset, dict) and _holds_open(value):
+        return _equal_to_one([*holder], value)
     if isinstance(value, (Dim, tuple)) and is_hashed(holder):
         value = key_of(value)
     x = known_to_be_there(operand(value), "whether something holds")
@@ -243,10 +267,11 @@ def identical(x: Any, y: Any) -> Any:
                 "whether two names have one array is known to the program alone; compare what they hold",
                 location=user_location(),
             )
-    if type(x) is Tracer and type(y) is Tracer and all(z.aval.weak and z.dtype.kind == "i" for z in (x, y)):
+    kinds = {_kind_of_number(x), _kind_of_number(y)}
+    if len(kinds) == 1 and (kinds <= {"f", "c"} or (kinds == {"i"} and type(x) is Tracer and type(y) is Tracer)):
         raise TracerError(
-            "whether two integers are one object (`is`) depends on how great they are, which the program alone knows; "
-            "compare them by ==",
+            "whether two numbers of Python's are one object (`is`) is known to Python alone, and not to the program "
+            "that computes one; compare them by ==, or by np.isnan",
             location=user_location(),
         )
     if type(x) is Tracer or type(y) is Tracer:
@@ -255,6 +280,13 @@ def identical(x: Any, y: Any) -> Any:
         if number is not None and -5 <= number <= 256 and is_number(other) and other.dtype.kind == "i":
             return python_bool(other == number)  # CPython has one object for each of these
     return False
+
+
+def _kind_of_number(x: Any) -> str:
+    """The kind of dtype of a number of Python's, which the program may know; empty for anything else, also bools."""
+    if type(x) is Tracer:
+        return x.dtype.kind if x.aval.weak and not x.shape else ""
+    return {int: "i", float: "f", complex: "c"}.get(type(x), "")
 
 
 def _may_be_one(x: Any, y: Any) -> bool:
@@ -366,7 +398,7 @@ def chain(left: Any, *pairs: tuple[str, Callable[[], Any]]) -> Any:
     """`left < later() < ...`, each operand computed where those before it hold."""
     for k, (which, later) in enumerate(pairs):
         right = later()
-        result = _OPERATORS[which](operand(left), operand(right))
+        result = compared(which, operand(left), operand(right))
         if k == len(pairs) - 1:
             return result
         site = site_of(later)

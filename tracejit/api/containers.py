@@ -8,7 +8,7 @@ an object of another kind, of which the program knows nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from tracejit.tracer.python_state import reachable
 from tracejit.tracer.statements.variables import UNBOUND
 from tracejit.tracer.tracer import Lost
 
-__all__ = ["Given"]
+__all__ = ["Given", "give_one_of"]
 
 
 @define(eq=False)
@@ -74,6 +74,17 @@ class Given:
             return result
 
         return ended
+
+
+def give_one_of(items: Sequence[Any], made: Any) -> Any:
+    """What the program chooses between items: new containers, so that neither they nor those of the items may change
+    from here on.
+    """
+    trace = current_trace()
+    found = [x for item in (*items, made) for x in _all_in(item)]
+    if found and trace is not None and not any(made is item for item in items):
+        trace.loops.given.add(found)
+    return made
 
 
 def _is_mutable(x: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.conditions import is_hashed, key_of, value_of_branch
+from tracejit.api.containers import give_one_of
 from tracejit.api.deciding import is_decided, is_open, python_bool, site_of
 from tracejit.ir.extents import Dim
 from tracejit.support.tree import flatten
@@ -36,7 +37,8 @@ def item(holder: Any, index: Any, here: Callable[[], Any]) -> Any:
     if issubclass(kind, (list, tuple)) and kind.__getitem__ in (list.__getitem__, tuple.__getitem__):
         if not holder or not _is_index(index) or not _is_chosen(holder) or not is_open(index):
             return holder[index]
-        return _at(list(holder), OPERATORS.getitem(np.arange(len(holder)), index), here)
+        place = index.astype(np.int64) if index.dtype.kind == "b" else index  # as an index, a bool would be a mask
+        return give_one_of(holder, _at(list(holder), OPERATORS.getitem(np.arange(len(holder)), place), here))
     if kind is dict and holder and len(holder) <= _MOST and all(type(k) in (int, bool) for k in holder):
         if not _is_chosen(list(holder.values())) or not is_open(index):
             return holder[index]
@@ -95,4 +97,5 @@ def _of_key(holder: Mapping[Any, Any], key: Tracer, here: Callable[[], Any]) -> 
     for n, x in enumerate(same):
         place, found = np.where(x, np.int64(n), place), np.logical_or(found, x)
     OPERATORS.check_none(np.logical_not(found), Raised(KeyError("a key that the program computes is not in the dict")))
-    return _at(list(holder.values()), place, here)
+    items = list(holder.values())
+    return give_one_of(items, _at(items, place, here))

@@ -56,7 +56,7 @@ from tracejit.api.iterated import Items, counted_items, is_shared, items_of
 from tracejit.api.lengths import Lengths, LengthsVary, settled
 from tracejit.api.raising import Raises, run_block
 from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
-from tracejit.support.errors import ShapeError, TracerError
+from tracejit.support.errors import ShapeError, TracejitError, TracerError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location, warn_once
 from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
@@ -388,11 +388,34 @@ def _count(
     try:
         loop.begin(once, certain=False, none=True)
         loop.end(run, once, None, None)
-    except Raises:  # its first iteration does
+    except Raises as raising:  # its first iteration does
         runs = _is_before(start, end, step)
         site, variables = site_of(body), loop.variables
         variables.restore()
-        traced_branch(runs, lambda: body(start), lambda: None, variables, [], [], (), site)
+        only = _raising(lambda: body(start), raising, start, end)
+        traced_branch(runs, only, lambda: None, variables, [], [], (), site)
+
+
+def _raising(block: Callable[[], None], raising: Raises, *known: Any) -> Callable[[], None]:
+    """The first iteration of a loop, which raises whatever its index is.
+
+    Raises: TracerError where it does not once its index is known; Restart first where Python may know more, such as
+    the numbers in `known`.
+    """
+
+    def first() -> None:
+        block()
+        for x in known:
+            if isinstance(x, Tracer):
+                x.ask()
+        error = raising.exception
+        raise TracerError(
+            f"{type(error).__name__} in a loop whose numbers only the program knows, where Python raises none with its "
+            f"first ones: {error.message if isinstance(error, TracejitError) else error}",
+            location=error.location if isinstance(error, TracejitError) else user_location(),
+        )
+
+    return first
 
 
 def _is_before(k: Any, end: Any, step: Any) -> Any:
@@ -824,6 +847,7 @@ def repetition(
     is_long = may_be_long and site in trace.loops.long  # pyright: ignore[reportOptionalMemberAccess]
     begun = 0 if recorder is None else len(recorder.equations)
     computed = 0  # tests that hold, and of which the program computes something: whether they raise, say
+    more: Any = None
     for turn in itertools.count():
         if is_long:
             break
@@ -872,10 +896,13 @@ def repetition(
     except Exception as error:
         if is_long:
             as_python(site, _first_line(error))
+        elif isinstance(error, TracejitError) and isinstance(more, Tracer):
+            more.ask()  # where it follows from numbers among the arguments, Python may run the loop
         raise
-    except Raises:  # its first iteration does
+    except Raises as raising:  # its first iteration does
         if is_long:  # and does not as Python runs it, or raises there
             as_python(site, "its first iteration raises")
         variables = Variables((body, test, stop), assigned)
         more = test() if stop is None else all_of(negation(stop()), test)
-        traced_branch(more, body, lambda: None, variables, carry, augmented, (), site_of(body))
+        only = _raising(body, raising, more)
+        traced_branch(more, only, lambda: None, variables, carry, augmented, (), site_of(body))

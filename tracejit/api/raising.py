@@ -22,9 +22,10 @@ from tracejit.support.source import frames_of, located, raised_at, user_location
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
-from tracejit.tracer.numpys_errors import as_numpy_raises
+from tracejit.tracer.numpys_errors import as_numpy_raises, given_a_tracer
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import symbols_here
+from tracejit.tracer.traced_text import names_a_tracer
 
 __all__ = ["Raises", "raise_where", "run_block"]
 
@@ -62,6 +63,8 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
             symbols = symbols_here()
             if symbols:
                 raise DimDependent(symbols) from error
+            if names_a_tracer(error):
+                raise given_a_tracer(error) from error
         raise Raises(block, error) from None
 
 

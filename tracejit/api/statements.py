@@ -25,6 +25,7 @@ from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.catching import caught, ended, leaving, managed
 from tracejit.tracer.numpys_errors import numpys
 from tracejit.tracer.statements.calls import Statements
+from tracejit.tracer.traced_text import text
 
 __all__ = ["STATEMENTS"]
 
@@ -56,4 +57,5 @@ STATEMENTS = Statements(
     ended=ended,
     leaving=leaving,
     managed=managed,
+    text=text,
 )

@@ -35,6 +35,7 @@ from tracejit.tracer.restarts import ChangedLater, MasksByValue, NeedStrides, Ne
 from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.statements.decisions import AsPython
 from tracejit.tracer.trace import Trace
+from tracejit.tracer.traced_text import MARK, plain_text
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _results(name: str, values: Sequence[Any], wrapped: bool) -> tuple[list[Any]
             slots.append(len(kept))
             numbers.add(len(kept))
             kept.append(OPERATORS.number_of_extents(v))
-        elif isinstance(v, str) and "Tracer<" in v:
+        elif isinstance(v, str) and MARK in plain_text(v):
             raise TracerError(
                 f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and "
                 "format it outside"

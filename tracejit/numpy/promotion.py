@@ -17,7 +17,7 @@ from tracejit.numpy.number_checks import check_number
 from tracejit.primitives.elementwise import convert
 from tracejit.primitives.shape import broadcast_in_dim, reshape
 from tracejit.support.dtypes import canonical, result_type, short_name, weak_kind
-from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError
+from tracejit.support.errors import DtypeError, NumberOutOfBounds, ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, has_aval
 from tracejit.tracer.cell import aval_of_argument
@@ -261,8 +261,25 @@ def promote(
     dtype, _ = result_type(*[(a.dtype, a.weak) for a in avals])
     if to is not None:
         dtype = to(dtype) if callable(to) and not isinstance(to, (type, np.dtype)) else np.dtype(to)
+    if all([a.weak for a in avals]):
+        _check_64_bits(xs)
     ys = [convert_with(x, dtype) for x in xs]
     return broadcast(ys, [a.shape for a in avals], keep_scalars)
+
+
+def _check_64_bits(xs: Sequence[ArrayLike]) -> None:
+    """Raises: UnsupportedError for an integer of more than 64 bits with one of Python's that the program computes."""
+    great = next((x for x in xs if type(x) is int and not -(2**63) <= x < 2**63), None)
+    if great is None or any(aval(x).dtype.kind not in "iub" for x in xs):
+        return
+    for x in xs:
+        if isinstance(x, Tracer):
+            x.ask()
+    raise UnsupportedError(
+        f"the integer {great} with one that only the program knows: integers of more than 64 bits are computed by "
+        "Python alone; use np.uint64, which wraps around, or floats",
+        location=user_location(),
+    )
 
 
 def broadcast(xs: Sequence[ArrayLike], shapes: Sequence[Shape], keep_scalars: bool = True) -> list[Result]:

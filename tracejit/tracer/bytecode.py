@@ -92,7 +92,7 @@ def swallows(code: CodeType) -> bool:
     return False
 
 
-_PLAIN_INDICES = ("LOAD_CONST", "LOAD_SMALL_INT", "BUILD_SLICE", "BUILD_TUPLE", "UNARY_NEGATIVE")
+_PLAIN_INDICES = ("LOAD_CONST", "LOAD_SMALL_INT", "BUILD_SLICE", "BUILD_TUPLE")
 _OPERATIONS: Any = getattr(opcode, "_nb_ops", ())
 _SUBSCRIPTS = frozenset(n for n, (name, _) in enumerate(_OPERATIONS) if name == "NB_SUBSCR")
 """What `BINARY_OP` has as its argument where it takes an item, from Python 3.14 on."""
@@ -101,13 +101,13 @@ _SUBSCRIPTS = frozenset(n for n, (name, _) in enumerate(_OPERATIONS) if name == 
 @cache
 def decides(code: CodeType) -> bool:
     """Whether code, or code within it, has jumps (loops, branches, conditional expressions), a `try`, asks `x is y`,
-    `x in y`, `not x`, or for the least or greatest by a key, takes an item at an index that is no constant, or compares
-    tuples or lists.
+    `x in y`, `not x`, or for the least or greatest by a key, takes an item at an index that is no constant, compares
+    tuples or lists, or joins text.
 
     >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
     (False, True)
     """
-    asks = "FOR_ITER", "IS_OP", "CONTAINS_OP", "UNARY_NOT"
+    asks = "FOR_ITER", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "BUILD_STRING"
     if not {"min", "max"}.isdisjoint(code.co_names) and any("key" in x for x in code.co_consts if type(x) is tuple):
         return True
     if code.co_exceptiontable and not code.co_flags & _RESUMED:

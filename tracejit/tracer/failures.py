@@ -39,13 +39,14 @@ from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.traced_text import plain_text
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "ALL_NAN", "BEYOND_MINLENGTH", "GROWTH", "INDEX_BITS", "INFINITE_RANGE", "LENGTHS", "NEGATIVE_COUNT",
     "NEGATIVE_POWER", "NO_CHOICE", "NO_WEIGHT", "UNORDERED_BINS", "ZERO_IN_SEQUENCE", "Failures", "Raised", "Reason",
-    "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "hand_on", "note_failure",
-    "number_error",
+    "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "failures_noted", "hand_on",
+    "note_failure", "number_error",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -76,7 +77,7 @@ class Raised:
 
     @property
     def text(self) -> str:
-        return f"{type(self.exception).__name__}: {self.exception}"
+        return plain_text(f"{type(self.exception).__name__}: {self.exception}")
 
     def error(self, location: Location | None = None) -> Exception:
         """The exception, a new one for each call that fails."""
@@ -151,6 +152,7 @@ class Failures:
     cell: Tracer
     sites: list[Site] = field(factory=list[Site])
     numbers: dict[Any, int] = field(factory=dict[Any, int])
+    noted: int = 0  # how often something has been found that can fail
 
     def site(self, about: Extent | np.dtype[Any] | Reason | Raised) -> int:
         """The number of the user's line as one that can fail so.  Lines beyond what a failure can count share one."""
@@ -187,9 +189,19 @@ def failures_here() -> Failures:
 
 def failure_cell() -> Tracer | None:
     """The cell of the level that the current operation belongs to, None as long as nothing can fail."""
-    level = _level(current_interpreter())
-    found = _eager.get() if level is eager else level.failures
+    found = _present()
     return None if found is None else found.cell
+
+
+def failures_noted() -> int:
+    """A number that grows whenever the current operation's level can fail in one more way."""
+    found = _present()
+    return 0 if found is None else found.noted
+
+
+def _present() -> Failures | None:
+    level = _level(current_interpreter())
+    return _eager.get() if level is eager else level.failures
 
 
 def _level(interpreter: Interpreter) -> Interpreter:
@@ -231,6 +243,7 @@ def note_failure(found: Any) -> None:
             return
         if cell.interpreter is eager and current_interpreter() is eager:
             raise failure_error(int(found), failures.sites, {})
+    failures.noted += 1
     first = current_interpreter() is cell.interpreter and not cell.version
     cell.assign(OPERATORS.first_failure(None if first else cell, found))
 

@@ -41,8 +41,8 @@ class GivenContainers:
             if not same or not all(a is b for a, b in zip(split[2], children, strict=True)):  # type: ignore[index]
                 raise UnsupportedError(
                     f"a {type(x).__name__} is changed that may have two names, depending on the data: what a branch "
-                    "gives here is one that was there before, or another one; change it within the branch, or give a "
-                    "copy (list(x), dict(x), copy.copy(x)) on every way",
+                    "gives here, or an index or a key that data decide, is one of several that were there before; "
+                    "change it where it is known which one it is, or a copy of it (list(x), dict(x), copy.copy(x))",
                     location=location,
                 )
 

@@ -24,9 +24,10 @@ from tracejit.tracer.current import current_trace
 from tracejit.tracer.python_operators import in_place, operator, reflected, unary
 from tracejit.tracer.recorder import symbols_here
 from tracejit.tracer.substitutes import dispatching, for_nested
+from tracejit.tracer.traced_text import names_a_tracer
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["as_numpy_raises", "is_refusal", "numpys"]
+__all__ = ["as_numpy_raises", "given_a_tracer", "is_refusal", "numpys"]
 
 _MOST = 1_000_000
 """Elements of an array that NumPy is tried with."""
@@ -52,6 +53,8 @@ def as_numpy_raises(error: BaseException | None) -> BaseException | None:
         return next((x for x in _parts(error) if isinstance(x, Restart | TracejitError)), error)
     if not isinstance(error, Exception) or current_trace() is None or is_refusal(error):
         return error
+    if names_a_tracer(error):
+        return given_a_tracer(error)
     frame = _frame_of_operation(error)
     found = None if frame is None else _operation(frame)
     if frame is None or found is None:
@@ -72,6 +75,15 @@ def as_numpy_raises(error: BaseException | None) -> BaseException | None:
     text = error.message if isinstance(error, TracejitError) else str(error)
     where = error.location if isinstance(error, TracejitError) else raised_at(error)
     return TracerError(f"{text}; NumPy takes it, so the `except` around it may not run", location=where)
+
+
+def given_a_tracer(error: Exception) -> TracerError:
+    """A function that is not traced was given a number of the program's, and says so in its own words."""
+    return TracerError(
+        f"{type(error).__name__}: {error}; the function takes no number that only the program knows (Tracer): compute "
+        "it outside, or by operators and NumPy's functions",
+        location=raised_at(error),
+    )
 
 
 def _parts(error: BaseException) -> Iterator[BaseException]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from opcode import HAVE_ARGUMENT, opmap, stack_effect
@@ -33,6 +34,7 @@ from tracejit.tracer.places import MISSING, number_said
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.statements.calls import statements
 from tracejit.tracer.tables import LATE, METHODS, TELLS_MIXED, fill_late
+from tracejit.tracer.traced_text import TracedText, plain_text
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
@@ -287,6 +289,8 @@ def _conversion(kind: Any) -> Callable[..., Any]:
     def convert(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and kind in _SAID_BY and (said := number_said(args[0], _SAID_BY[kind])) is not MISSING:
             args = (said,)
+        if args and isinstance(args[0], TracedText):
+            args[0].encode()  # which refuses: digits that only the program knows
         if kind is bool and args and args[0] is NotImplemented:
             raise no_answer()
         counted = len(args) == 1 and isinstance(args[0], Dim) and has_count(args[0])
@@ -625,6 +629,15 @@ def _better(better: Any, dtype: np.dtype[Any] | None, best: Any, x: Any) -> tupl
 _MAX, _MIN = _extremum(max, np.greater), _extremum(min, np.less)
 TELLS_MIXED.update((_MAX, _MIN))
 AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects
+
+
+def _warn(message: Any, category: Any = None, stacklevel: int = 1, *args: Any, **kwargs: Any) -> None:
+    """warnings.warn, which looks for what it has said before by the text."""
+    message = plain_text(message) if isinstance(message, TracedText) else message
+    warnings.warn(message, category, stacklevel + 1, *args, **kwargs)
+
+
+REDIRECTED[id(warnings.warn)] = Redirected(warnings.warn, functools.update_wrapper(_warn, warnings.warn))
 redirect_members({builtins.max: _MAX, builtins.min: _MIN, builtins.len: _len})
 for _original, _folded, _joined in ((builtins.any, np.any, np.logical_or), (builtins.all, np.all, np.logical_and)):
     REDIRECTED[id(_original)] = Redirected(_original, _truth(_original, _folded, _joined))

@@ -58,7 +58,7 @@ _MEMBERS = frozenset({staticmethod, classmethod, property, functools.cached_prop
 _HOLDERS = _MEMBERS | {functools.partial, functools.partialmethod, functools.singledispatchmethod, np.vectorize}
 _WATCHED_MODULES = frozenset({
     "builtins", "copy", "functools", "importlib", "itertools", "math", "os", "random", "scipy", "scipy.fft",
-    "scipy.linalg", "scipy.special", "tracejit", "tracejit.numpy",
+    "scipy.linalg", "scipy.special", "tracejit", "tracejit.numpy", "warnings",
 })  # fmt: skip
 
 

@@ -41,6 +41,7 @@ from tracejit.tracer.python_operators import (
 )
 from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.tables import FUNCTIONS, METHODS, PROPERTIES
+from tracejit.tracer.traced_text import MARK, TracedText
 
 __all__ = ["Lost", "Tracer", "lose"]
 
@@ -321,14 +322,16 @@ class Tracer(Cell):
         known = self._number()
         if known is None and not spec:
             self.ask()
-            return repr(self)
+            return TracedText(repr(self))
         if known is None:
             self._refuse("formatting", "return the array and format it outside")
         return format(known, spec)
 
     def __str__(self) -> str:
         """Of a Python number its digits, as keys are made of them; an array shows what is known of it."""
-        return format(self) if self._aval.weak and not self._aval.shape else repr(self)
+        if self._aval.weak and not self._aval.shape:
+            return format(self)
+        return TracedText(repr(self)) if is_asked_by_the_user() else repr(self)
 
     def __repr__(self) -> str:
         if self._aval.weak and not self._aval.shape and is_asked_by_the_user():  # a key, or part of one
@@ -336,7 +339,8 @@ class Tracer(Cell):
             if known is not None:
                 return repr(known.item())
             self.ask()
-        return f"Tracer<{self.aval} by {self.interpreter.name}>"
+        shown = f"{MARK}{self.aval} by {self.interpreter.name}>"
+        return TracedText(shown) if is_asked_by_the_user() else shown
 
     def __copy__(self) -> Any:
         return self if self.is_scalar else METHODS["copy"](self, "K")

@@ -259,7 +259,7 @@ def along_a_chain(x, t):
     b = a * 2
     c = a * 3
     i = 0
-    while i < t + 20:
+    while i < x[0] * 0 + t + 20:
         c[0] += 1
         c = b
         b = a

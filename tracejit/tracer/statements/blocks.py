@@ -372,18 +372,39 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         self.generic_visit(node)
-        plain = isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp, ast.Starred))
+        place = node.slice.operand if isinstance(node.slice, ast.UnaryOp) else node.slice
+        plain = isinstance(place, (ast.Constant, ast.Slice, ast.Tuple, ast.Starred))
         if plain or not isinstance(node.ctx, ast.Load) or not _movable(node.value, node.slice):
             return node
         return called(node, "item", node.value, node.slice, self.later(at(node, ast.Constant(None))))
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        self.generic_visit(node)
+        return called(node, "text", node) if any(isinstance(x, ast.FormattedValue) for x in node.values) else node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
+        node.value = self.visit(node.value)
+        if isinstance(node.format_spec, ast.JoinedStr):  # which stays one
+            node.format_spec.values = [self.visit(x) for x in node.format_spec.values]
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        self.generic_visit(node)
+        return called(node, "text", node) if isinstance(node.op, ast.Mod) and _is_text(node.left) else node
+
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         f = node.func
+        if isinstance(f, ast.Attribute) and f.attr in ("format", "join") and _is_text(f.value):
+            return called(node, "text", node)
         first = None if self.function is None else self.function.first
         if isinstance(f, ast.Name) and f.id == "super" and not node.args and not node.keywords and first is not None:
             node.args = [at(node, name("__class__")), at(node, name(first))]
         return node
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _is_iterator(node: ast.expr) -> TypeGuard[ast.Call]:

@@ -79,6 +79,8 @@ class Statements:
     """A `finally` leaves by a jump."""
     managed: Callable[[Any], Any]
     """The manager of a `with`."""
+    text: Callable[[Any], Any]
+    """What an expression of text gives."""
 
 
 _providers: list[Callable[[], Statements]] = []

@@ -1,0 +1,162 @@
+"""Text made of numbers that only the program knows: it is shown, and nothing follows from it."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.support.errors import ConcretizationError, TracerError
+
+X = np.array([3.0, 2.0, 5.0])
+N = np.array([3, 1, 2])
+
+
+def by_length(x, n):
+    return len(str(int(n[0])))
+
+
+def joined(x, n):
+    return int(f"{int(n[0])}{int(n[1])}")
+
+
+def as_a_key(x, n):
+    return {"3": 1.0}.get(str(n[0]), 0.0)
+
+
+def held(x, n):
+    return f"{n[0]}" in "123"
+
+
+def equal(x, n):
+    return "3" == str(int(n[0]))
+
+
+def digits(x, n):
+    return sum(map(int, str(int(n[0]))))
+
+
+def palindromes(x, n):
+    s = i = 0
+    while i < n[0]:
+        if str(i) == str(i)[::-1]:
+            s += i
+        i += 1
+    return s
+
+
+def digit_sums(x, n):
+    s, i = 0, 1
+    while i <= n[0]:
+        s += sum(map(int, str(i)))
+        i += 1
+    return s
+
+
+def formatted(x, n):
+    return int("{}".format(int(n[0]))) if n[1] > 0 else 0  # noqa: UP032
+
+
+def in_a_try(x, n):
+    try:
+        return int(str(int(n[0])))
+    except ValueError:
+        return -1
+
+
+@pytest.mark.parametrize(
+    "f", [by_length, joined, as_a_key, held, equal, digits, palindromes, digit_sums, formatted, in_a_try]
+)
+def test_what_depends_on_digits_is_refused(f: Callable[..., Any]):
+    with pytest.raises(ConcretizationError, match="digits that only the program knows") as caught:
+        tj.jit(f)(X, N)
+    assert caught.value.location is not None
+
+
+def of_numbers(x, m):
+    s, i = 0, 1
+    while i <= m:
+        s += sum(map(int, str(i))) + len(f"{i}-{m}")
+        i += 1
+    return s, str(m)[::-1] == str(m)
+
+
+def test_numbers_that_follow_from_numbers_among_the_arguments_are_known():
+    compiled = tj.jit(of_numbers)
+    for m in (3, 11, 0, 12, 3):
+        assert compiled(X, m) == of_numbers(X, m)
+
+
+def test_text_of_sizes_and_dtypes_is_known():
+    def f(x):
+        return len(f"{x.shape[0]} {x.dtype}"), "float64" in f"{x.dtype}s", int(f"{len(x)}{x.ndim}")
+
+    compiled = tj.jit(f)
+    for n in (3, 11):
+        assert compiled(np.ones(n)) == f(np.ones(n))
+
+
+def test_it_is_printed_logged_warned_of_and_raised(capsys: pytest.CaptureFixture[str], caplog: Any):
+    def f(x):
+        print(f"one {x[0]} of {len(x)}", "two " + str(x[1]), str(x[0]).rjust(30))
+        logging.getLogger("user").warning(f"three {x[0]}")
+        warnings.warn(f"four {x[0]}")  # noqa: B028
+        if x[0] < 0:
+            raise ValueError(f"five {x[0]}")
+        return x
+
+    compiled = tj.jit(f)
+    with pytest.warns(UserWarning, match="four Tracer<"):
+        compiled(X)
+    printed = capsys.readouterr().out
+    assert "one Tracer<f64[]" in printed
+    assert "two Tracer<f64[]" in printed
+    assert "three Tracer<" in caplog.text
+    with pytest.raises(ValueError, match="five") as caught:
+        compiled(-X)
+    assert "five" in str(caught.value)
+    assert len(str(caught.value)) > 5
+    assert {caught.value.args[0]: 1}
+
+
+def powers(x, n):
+    s = i = 0
+    while i < n[0]:
+        s = s + pow(i, 2, 7)
+        i += 1
+    return s
+
+
+def over_a_range(x, n):
+    s = 0
+    for i in range(int(n[0])):
+        s = s + float(decimal.Decimal(i) / 3)
+    return s
+
+
+def caught(x, n):
+    try:
+        return pow(int(n[0]), 2, 7)
+    except (ValueError, TypeError):
+        return -99.0
+
+
+def durations(x, n):
+    s = i = 0
+    while i < n[0]:
+        s += datetime.timedelta(seconds=i).seconds
+        i += 1
+    return s
+
+
+@pytest.mark.parametrize("f", [powers, over_a_range, caught, durations])
+def test_functions_that_take_no_traced_number_do_not_decide(f: Callable[..., Any]):
+    with pytest.raises(TracerError, match="Tracer"):
+        tj.jit(f)(X, N)
