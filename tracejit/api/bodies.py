@@ -19,6 +19,7 @@ from tracejit.support.errors import Restart, TracerError, UnsupportedError
 from tracejit.support.nodes import evolve
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
+from tracejit.tracer.absence import absence_of, perhaps, unmarked, used
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
@@ -86,8 +87,13 @@ def apart(tree: Any) -> Any:
     """A tree with arrays of their own in place of its arrays: what a body changes or returns is no array
     of its surroundings.
     """
+    absence = absence_of(tree)
+    if absence is not None:  # which of its values it has, or None, the caller asks
+        return perhaps(apart(unmarked(tree)), absence.flag, absence.name, none=absence.none)
     leaves, treedef = flatten(tree)
-    return unflatten(treedef, [own(x) for x in leaves])
+    if treedef.kind == "leaf":
+        return own(tree)
+    return unflatten(treedef, [apart(x) for x in leaves])
 
 
 def check_none_mixed(tree: Any) -> None:
@@ -174,6 +180,7 @@ class Body:
             def flat(*tracers: Any) -> Sequence[Any]:
                 result, self.tree = leaves_of(function(*tracers))
                 for x in result:
+                    used(x)  # statements hand on a flag of their own where it may be None
                     if type(x) is int and not -(2**63) <= x < 2**63:
                         raise UnsupportedError(
                             f"a loop or branch of the program hands on integers of 64 bits, and {x} is none; use "

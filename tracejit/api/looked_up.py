@@ -35,10 +35,11 @@ def item(holder: Any, index: Any, here: Callable[[], Any]) -> Any:
         return holder[index]
     kind: Any = type(holder)
     if issubclass(kind, (list, tuple)) and kind.__getitem__ in (list.__getitem__, tuple.__getitem__):
-        if not holder or not _is_index(index) or not _is_chosen(holder) or not is_open(index):
+        items = [*(list if isinstance(holder, list) else tuple).__iter__(holder)]  # whatever a subclass iterates over
+        if not items or not _is_index(index) or not _is_chosen(items) or not is_open(index):
             return holder[index]
         place = index.astype(np.int64) if index.dtype.kind == "b" else index  # as an index, a bool would be a mask
-        return give_one_of(holder, _at(list(holder), OPERATORS.getitem(np.arange(len(holder)), place), here))
+        return give_one_of(items, _at(items, OPERATORS.getitem(np.arange(len(items)), place), here))
     if kind is dict and holder and len(holder) <= _MOST and all(type(k) in (int, bool) for k in holder):
         if not _is_chosen(list(holder.values())) or not is_open(index):
             return holder[index]

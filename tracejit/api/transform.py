@@ -19,6 +19,7 @@ from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import TreeDef, flatten, flatten_with_paths, unflatten
 from tracejit.support.typing import has_aval
+from tracejit.tracer.absence import used
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import current_interpreter, eager, in_program
 from tracejit.tracer.operators import OPERATORS
@@ -198,6 +199,7 @@ def result_leaves(transformation: str, function: Any, result: Any) -> tuple[list
     leaves, tree = flatten(result)
     leaves = [OPERATORS.number_of_extents(x) if isinstance(x, Dim) else x for x in leaves]
     for x in leaves:
+        used(x)  # a transformation has arrays, and none that may be None
         if not is_array(x):
             raise TracerError(
                 f"{transformation}: {name_of(function)} returned {type(x).__name__}; results are arrays, numbers, or "

@@ -206,7 +206,9 @@ def dispatching(original: Any, function: Callable[..., Any]) -> Any:
             pass_over(error)
             return original(*args, **kwargs)  # text, objects, complex numbers: NumPy's own array
         if type(result) in (list, tuple):
-            return type(result)(_cell(x, interpreter) for x in result)
+            cells = [_cell(x, interpreter) for x in result]
+            same = all(x is y for x, y in zip(cells, result, strict=True))
+            return result if same else type(result)(cells)  # the greatest of several lists is one of these
         return _cell(result, interpreter)
 
     return functools.update_wrapper(call, original)

@@ -1,0 +1,130 @@
+"""None as a result that data decide, of functions that compiled functions and transformations call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+
+def find(x, v):
+    for k in range(len(x)):
+        if x[k] == v:
+            return k
+    return None
+
+
+def pair(x, v):
+    if x[0] < v:
+        return x[0], x[1]
+    return None
+
+
+def listed(x, v):
+    return [x[0] * 2 if x[0] < v else None, x[1]]
+
+
+def positive(v):
+    if v > 0:
+        return v * 2
+    return None
+
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def user(inner: Callable[..., Any]) -> Callable[..., Any]:
+    def call(x, v):
+        k = inner(x, v)
+        if k is None:
+            return -1
+        return k
+
+    return call
+
+
+def summed(inner: Callable[..., Any]) -> Callable[..., Any]:
+    def call(x, v):
+        s = 0.0
+        for n in range(5):
+            k = inner(x, n * v)
+            if k is not None:
+                s += 10 + k
+        return s
+
+    return call
+
+
+def of_list(inner: Callable[..., Any]) -> Callable[..., Any]:
+    def call(x, v):
+        first, second = inner(x, v)
+        return second if first is None else first + second
+
+    return call
+
+
+def of_pair(inner: Callable[..., Any]) -> Callable[..., Any]:
+    def call(x, v):
+        found = inner(x, v)
+        return 0.0 if found is None else found[0] + found[1]
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer"), [(find, user), (find, summed), (listed, of_list), (pair, of_pair)], ids=lambda f: f.__name__
+)
+def test_of_a_compiled_function(inner: Callable[..., Any], outer: Callable[..., Any]):
+    compiled, plain = tj.jit(outer(tj.jit(inner))), outer(inner)
+    for v in (1.0, 2.0, 9.0, 0.0, 3.0):
+        assert compiled(X, v) == plain(X, v)
+
+
+def test_it_is_handed_on():
+    inner = tj.jit(find)
+    compiled = tj.jit(lambda x, v: inner(x, v))
+    assert (compiled(X, 2.0), compiled(X, 9.0)) == (1, None)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: tj.vmap(positive)(x),
+        lambda x: tj.lax.map(positive, x),
+        lambda x: tj.lax.scan(lambda c, v: (c, positive(v)), 0.0, x)[1],
+        lambda x: tj.checkpoint(positive)(x[1]),
+        lambda x: tj.grad(positive)(x[1]),
+        lambda x: tj.jvp(positive, (x[1],), (1.0,)),
+        lambda x: np.vectorize(positive)(x),
+    ],
+)
+def test_transformations_have_no_none(f: Callable[..., Any]):
+    compiled = tj.jit(f)
+    compiled(X)
+    with pytest.raises(TypeError, match="is None here"):
+        compiled(np.array([1.0, -1.0, 2.0]))
+
+
+def test_the_greatest_of_lists_is_one_of_them():
+    def f(x):
+        lists = [[3, 0], [1, 0]]
+        best = max(lists)
+        best[1] = 5
+        return lists, best is lists[0], min(lists, key=sum) is lists[1]
+
+    assert tj.jit(f)(X) == f(X)
+
+
+class Backwards(list):
+    def __iter__(self):
+        return iter([7, 8, 9])
+
+
+def test_a_list_that_iterates_otherwise():
+    compiled = tj.jit(lambda i: Backwards([1, 2, 3])[i[0]])
+    for i in (0, 2, -1):
+        assert compiled(np.array([i])) == Backwards([1, 2, 3])[i]
