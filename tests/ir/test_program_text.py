@@ -13,9 +13,20 @@ import tracejit as tj
 from tracejit.ir import program as p
 from tracejit.ir.check_program import check_program
 from tracejit.ir.effects import effects_of
-from tracejit.ir.forms import Environment
+from tracejit.ir.extents import Dim
+from tracejit.ir.forms import Environment, KernelSources
 from tracejit.ir.kernel import Const
-from tracejit.ir.program import Call, Program, ProgramBuffer, Steps, mentions, nested, parts_of, step_effects
+from tracejit.ir.program import (
+    Call,
+    KernelCall,
+    Program,
+    ProgramBuffer,
+    Steps,
+    mentions,
+    nested,
+    parts_of,
+    step_effects,
+)
 from tracejit.ir.text import ParseError
 from tracejit.ir.text.program import parse_program
 from tracejit.support.errors import VerifyError
@@ -83,6 +94,21 @@ def test_constants_parse_back():
     assert again.arguments[1:-1] == values
 
 
+def test_kernels_of_users_parse_back():
+    n = Dim.symbol("n")
+    x, y = ProgramBuffer("x", "f64", (n,), "input"), ProgramBuffer("y", "f64", (n,), "output")
+    sources = KernelSources("mine.0", "f", 64, {})
+    call = KernelCall("f", sources, (x, y, Const(n * 2, "i64")), (y,), (n + 63) // 64)
+    program = Program("p", (x,), (y,), (), (call,), ("n",))
+    (line,) = [line for line in str(program).splitlines() if " run " in line]
+    assert line.startswith("  run mine.0.f(x, y, 2*n:i64) on floordiv(")
+    assert line.endswith(" writes y")
+    (again,) = parse_program(str(program), program).steps
+    assert isinstance(again, KernelCall)
+    assert (again.environment, again.symbol) == (sources, "f")
+    assert str(again.grid) == str(call.grid)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -92,7 +118,7 @@ def test_constants_parse_back():
         (
             "  launch ",
             "  lunch ",
-            "there is no step 'lunch'; there are launch, call, copy, swap, while, for",
+            "there is no step 'lunch'; there are launch, call, run, copy, swap, while, for",
         ),
         ("for _ in 5 {", "for _ in 5, 6 {", "expected one extent"),
         ("return out0", "return out1", "buffer out1 is not declared"),

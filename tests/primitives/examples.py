@@ -10,6 +10,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from tracejit.ir.extents import Count
+from tracejit.ir.forms import KernelSources
 from tracejit.ir.jaxpr import Jaxpr
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
@@ -40,6 +41,7 @@ from tracejit.primitives import (
     matrix_exponential,
     matrix_root,
     native,
+    native_kernel,
     qr,
     radix,
     random,
@@ -144,6 +146,14 @@ class Example:
     def arguments(self, dtype: str, seed: int = 0) -> list[np.ndarray[Any, Any]]:
         rng = np.random.default_rng(seed)
         return [o.make(rng, dtype) for o in self.operands]
+
+
+def _written(fallback: Callable[..., Any], results: int) -> native_kernel.WrittenKernel:
+    """A kernel without sources, whose results are like its first operand."""
+    sources = KernelSources("f.0", "f", 1, {})
+    return native_kernel.WrittenKernel(
+        "f", sources, lambda avals: (avals[0].strong(),) * results, lambda avals: (), lambda avals: 1, fallback
+    )
 
 
 def _elementwise() -> dict[str, list[Example]]:
@@ -550,6 +560,11 @@ def _custom() -> dict[str, list[Example]]:
         "native": [
             Example(native.Native(native.NativeExpression("f", "", frozenset(), None, np.square)), (x,), FLOATS),
             Example(native.Native(native.NativeExpression("f", "", frozenset(), None, np.multiply)), (x, x), FLOATS),
+        ],
+        "native_kernel": [
+            Example(native_kernel.NativeKernel(_written(np.square, 1)), (x,), FLOATS),
+            Example(native_kernel.NativeKernel(_written(lambda a, b: (a * b, a + b), 2)), (x, x), FLOATS),
+            Example(native_kernel.NativeKernel(_written(np.square, 1), (2,)), (Array((2, 3)),), FLOATS),
         ],
     }
 

@@ -35,7 +35,8 @@ def item(holder: Any, index: Any, here: Callable[[], Any]) -> Any:
         return holder[index]
     kind: Any = type(holder)
     if issubclass(kind, (list, tuple)) and kind.__getitem__ in (list.__getitem__, tuple.__getitem__):
-        items = [*(list if isinstance(holder, list) else tuple).__iter__(holder)]  # whatever a subclass iterates over
+        plain: Any = list if isinstance(holder, list) else tuple
+        items = [*plain.__iter__(holder)]  # whatever a subclass iterates over
         if not items or not _is_index(index) or not _is_chosen(items) or not is_open(index):
             return holder[index]
         place = index.astype(np.int64) if index.dtype.kind == "b" else index  # as an index, a bool would be a mask

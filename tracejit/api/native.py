@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.api import native_kernels
 from tracejit.api.custom import custom_jvp, custom_vjp
 from tracejit.api.option_checks import expect
 from tracejit.api.transform import checked_function, name_of
@@ -30,6 +31,7 @@ _OPS: dict[tuple[Any, ...], str] = {}
 
 class native:
     """A function of elements whose expression is written in the languages of backends: `native(*arrays)`.
+    `native.kernel` and `native.from_file` take whole kernels.
 
     sources: backends to templates over the operands {0}, {1}, ..., as `tj.register_intrinsic` takes them: an expression
     of OpenCL C for "opencl", LLVM instructions for "cpu" and "cuda", SPIR-V ones for "vulkan", a function of NumPy
@@ -77,6 +79,9 @@ class native:
             NativeExpression(self.__name__, _operation(sources, self.arity), frozenset(sources), reference, fallback)
         )
         self._rule: custom_jvp | custom_vjp | None = None
+
+    kernel = staticmethod(native_kernels.kernel)
+    from_file = staticmethod(native_kernels.from_file)
 
     def __repr__(self) -> str:
         return f"<tj.native {self.__name__}>"

@@ -330,6 +330,12 @@ class Backend:
         """
         return ""
 
+    def fault_of_kernel(self, source: object) -> str:
+        """Why something is no source of a whole kernel (`tj.native.kernel`), as the rest of a sentence; empty if it is
+        one.
+        """
+        return f"is not taken: the {self.name} backend runs no kernels of users"
+
     def places(self) -> Mapping[str, str]:
         """The devices that arrays can lie on, "opencl:0", with their names in words; none where programs work on the
         host's memory.

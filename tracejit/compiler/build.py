@@ -17,7 +17,7 @@ from tracejit.compiler.compilation import Compilation, ComposedKernel
 from tracejit.compiler.lower import written_out
 from tracejit.compiler.share import may_share, shared
 from tracejit.ir.extents import Count, Dim, Index, same_shape
-from tracejit.ir.forms import LibraryCall, Loop, Scatter, Update, Whole
+from tracejit.ir.forms import KernelSources, LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.groups import FormEquation, Group
@@ -29,6 +29,7 @@ from tracejit.ir.program import (
     Check,
     Copy,
     CountedLoop,
+    KernelCall,
     Launch,
     Program,
     ProgramBuffer,
@@ -254,7 +255,7 @@ class _Builder:
     def _library(self, e: FormEquation, form: LibraryCall) -> None:
         """A call over whole buffers; an operand in another layout is copied first."""
         backend = self.c.compilation.backend
-        if not backend.calls_libraries:
+        if not isinstance(form.environment, KernelSources) and not backend.calls_libraries:
             raise UnsupportedError(
                 f"[{e.name}] the {backend.name} backend calls no libraries of this process "
                 f"({form.environment.name}.{form.symbol})",
@@ -269,7 +270,10 @@ class _Builder:
             a if not isinstance(a, Whole) else operands[a.number] if a.kind == "operand" else results[a.number]
             for a in form.arguments
         )
-        self.steps.append(Call(form.symbol, form.environment, arguments, tuple(results)))
+        if isinstance(form.environment, KernelSources):
+            self.steps.append(KernelCall(form.symbol, form.environment, arguments, tuple(results), form.grid))
+        else:
+            self.steps.append(Call(form.symbol, form.environment, arguments, tuple(results)))
         self.c.report(e.name, f"{form.environment.name}.{form.symbol}")
 
     def contiguous(self, atom: Atom) -> ProgramBuffer:

@@ -8,7 +8,7 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tracejit.ir.builder import ScalarRecorder, make_lambda
@@ -30,6 +30,7 @@ __all__ = [
     "Form",
     "FormBuilder",
     "FormOf",
+    "KernelSources",
     "LibraryCall",
     "Loop",
     "Map",
@@ -181,6 +182,20 @@ class Environment:
     find: Callable[[str], int]
 
 
+@frozen(eq=False)
+class KernelSources:
+    """A kernel that a user has written in the languages of backends.
+
+    name: unique in the process.  entry: the name of its function.  block: work-items of a group.  sources: backends to
+    what each takes (`Backend.fault_of_kernel`).
+    """
+
+    name: str
+    entry: str
+    block: int
+    sources: Mapping[str, Any]
+
+
 @frozen
 class Whole:
     """An argument of a library call: the address of a whole array, row-major.  kind: "operand" or "result"."""
@@ -192,12 +207,13 @@ class Whole:
 @frozen(eq=False)
 class LibraryCall:
     """A call of `symbol` from `environment` over whole arrays: `void symbol(arguments)` writes every element
-    of every result.
+    of every result.   grid: groups of work-items, of a kernel on a device.
     """
 
     symbol: str
-    environment: Environment
+    environment: Environment | KernelSources
     arguments: tuple[Whole | Const, ...] = ()
+    grid: Extent = 1
 
 
 @frozen(eq=False)

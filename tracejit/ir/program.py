@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from tracejit.ir.extents import Extent, Shape, greater_extent, greatest_extent, has_count, prod, surely_at_most
-from tracejit.ir.forms import Environment
+from tracejit.ir.forms import Environment, KernelSources
 from tracejit.ir.kernel import Buffer, Const, Kernel, accesses_of, walk
 from tracejit.ir.passes.contract import ProductGroup
 from tracejit.ir.printed import printed
@@ -162,7 +162,7 @@ class Call:
     syntax: ClassVar = "call {function}({arguments}) writes {writes}"
 
     symbol: str
-    environment: Environment
+    environment: Environment | KernelSources
     arguments: tuple[ProgramBuffer | Const, ...] = passed()
     writes: tuple[ProgramBuffer, ...] = written()
 
@@ -178,6 +178,15 @@ class Call:
     def accesses(self) -> tuple[list[ProgramBuffer], list[ProgramBuffer]]:
         """(the buffers it reads, those it writes)"""
         return [a for a in self.buffers if a not in self.writes], [*self.writes]
+
+
+@step
+class KernelCall(Call):
+    """The same of a kernel that a user has written, `grid` groups of it; on one thread it is called once."""
+
+    syntax: ClassVar = "run {function}({arguments}) on {grid} writes {writes}"
+
+    grid: Extent = extent()
 
 
 @step
@@ -255,7 +264,7 @@ class Check:
     failure: ProgramBuffer = read("i64")
 
 
-Step: TypeAlias = Launch | Call | Copy | Swap | WhileLoop | CountedLoop | Branch | BindExtent | Check
+Step: TypeAlias = Launch | Call | KernelCall | Copy | Swap | WhileLoop | CountedLoop | Branch | BindExtent | Check
 Steps: TypeAlias = tuple[Step, ...]
 
 

@@ -24,6 +24,11 @@ class CPUBackend(Backend):
     is_scheduled: ClassVar[bool] = True
     lowerings: ClassVar[tuple[LoweringRule, ...]] = (LoweringRule("dot_general", blas.product, blas.fits, "blas"),)
 
+    def fault_of_kernel(self, source: object) -> str:
+        from tracejit.backends.cpu.runtime.kernels import fault_of_kernel
+
+        return fault_of_kernel(source)
+
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_template(spelling, arity, "LLVM instructions", ("type", "suffix", "result"), lines=True)
 

@@ -30,6 +30,9 @@ class CudaBackend(DeviceBackend[CudaDevice]):
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_template(spelling, arity, "LLVM instructions", ("type", "suffix", "result"), lines=True)
 
+    def fault_of_kernel(self, source: object) -> str:
+        return "" if isinstance(source, str) and source.strip() else f"is PTX, or LLVM IR, as text, not {source!r:.60}"
+
     def put_from_cuda(self, interface: Mapping[str, Any], place: str) -> DeviceArray:
         dtype, shape = canonical(np.dtype(interface["typestr"])), tuple(interface["shape"])
         strides = tuple(interface.get("strides") or ())

@@ -90,7 +90,13 @@ class CudaDevice(Device):
 
     def build(self, source: str) -> Raw:
         """A module.  Raises CompileError."""
-        ptx = to_ptx(source, self.architecture)
+        return self._loaded(to_ptx(source, self.architecture))
+
+    def build_source(self, source: str, entry: str) -> Raw:
+        """The module of PTX, or of LLVM IR for NVPTX."""
+        return self._loaded(source) if ".version" in source else self.build(source)
+
+    def _loaded(self, ptx: str) -> Raw:
         try:
             with self.driver.current():
                 return _Module(self.driver.module(ptx.encode()), ptx)

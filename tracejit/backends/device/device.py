@@ -86,6 +86,10 @@ class Device(ABC):
     def build(self, source: str) -> Raw:
         """The module of a text.  Raises CompileError."""
 
+    def build_source(self, source: Any, entry: str) -> Raw:
+        """The module of what a user has written, with the function `entry`.  Raises CompileError."""
+        return self.build(source)
+
     @abstractmethod
     def function(self, module: Raw, entry: EntryPoint) -> Raw:
         """An entry point of a module."""

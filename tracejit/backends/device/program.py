@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tracejit.backends.base import Resident
+from tracejit.backends.device.calls import CalledKernel
 from tracejit.backends.device.device import Device
 from tracejit.backends.device.memory import DeviceBuffer
 from tracejit.backends.device.resident import DeviceArray, at_most, pending_on
 from tracejit.backends.device.straight import Straight
 from tracejit.backends.grid import GridSchedule
 from tracejit.backends.runner import Later, plan_of, run_arguments, run_in_memory, run_program
-from tracejit.ir.program import Check, Launch, Program, walk_steps
+from tracejit.ir.program import Call, Check, KernelCall, Launch, Program, ProgramBuffer, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.ir.schedule import Grid, Schedule
 from tracejit.support.config import config
@@ -43,6 +44,9 @@ class DeviceProgram:
         schedules = [self._grid_schedule(s.schedule) for s in steps]
         compiled = device.compile_kernels([s.kernel for s in steps], schedules, program.code) if steps else []
         self._launchables = {id(s): c for s, c in zip(steps, compiled, strict=True)}
+        calls = [s for s in walk_steps(program.steps) if isinstance(s, KernelCall)]
+        backend = place.partition(":")[0]
+        self._called = {id(s): CalledKernel(device, backend, s) for s in calls}
 
     def _grid_schedule(self, schedule: Schedule) -> GridSchedule:
         """For a kernel of the program: on a processor it is scheduled already, unless it has options of a grid."""
@@ -130,6 +134,9 @@ class DeviceProgram:
 
     def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
         self.device.copy(source, target, min(source.nbytes, target.nbytes))
+
+    def call(self, step: Call, memory: Mapping[ProgramBuffer, DeviceBuffer], dims: Mapping[str, int]) -> None:
+        self._called[id(step)].launch(memory, dims)
 
     def launch(self, step: Launch, arguments: Sequence[DeviceBuffer], dims: Mapping[str, int]) -> None:
         self._launchables[id(step)].launch(arguments, {d: dims[d] for d in step.kernel.dims})

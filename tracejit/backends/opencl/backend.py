@@ -23,6 +23,9 @@ class OpenCLBackend(DeviceBackend[OpenCLDevice]):
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_template(spelling, arity, "expressions of OpenCL C")
 
+    def fault_of_kernel(self, source: object) -> str:
+        return "" if isinstance(source, str) and source.strip() else f"is OpenCL C as text, not {source!r:.60}"
+
     def target(self) -> Target:
         raw = self.device.raw
         driver = f"{raw.platform.name.strip()} {raw.driver_version} {raw.version.strip()}"

@@ -14,7 +14,8 @@ from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.backends.reference.memory import poison
 from tracejit.backends.runner import plan_of, run_program, seen_as
 from tracejit.backends.spellings import fault_of_function
-from tracejit.ir.program import Launch, Program
+from tracejit.ir.forms import KernelSources
+from tracejit.ir.program import Call, Launch, Program, ProgramBuffer
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.support.errors import UnsupportedError
 
@@ -37,6 +38,13 @@ class _Machine:
 
     def copy(self, target: Array, source: Array) -> None:
         np.copyto(target, source)
+
+    def call(self, step: Call, memory: Mapping[ProgramBuffer, Array], dims: Mapping[str, int]) -> None:
+        """A user's kernel: a function of NumPy arrays."""
+        assert isinstance(step.environment, KernelSources)
+        made = step.environment.sources["reference"](*[memory[b].copy() for b in step.buffers if b not in step.writes])
+        for b, x in zip(step.writes, made if isinstance(made, (tuple, list)) else (made,), strict=True):
+            np.copyto(memory[b], x, casting="same_kind")
 
     def launch(self, step: Launch, arguments: Sequence[Array], dims: Mapping[str, int]) -> None:
         run_kernel(
@@ -70,6 +78,9 @@ class ReferenceBackend(Backend):
     """Executable meaning of the kernel IR."""
 
     name: ClassVar[str] = "reference"
+
+    def fault_of_kernel(self, source: object) -> str:
+        return "" if callable(source) else f"is a function of NumPy arrays, not {source!r:.60}"
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_function(spelling, arity)

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from tracejit.support.errors import CompileError
 
-__all__ = ["INSTRUCTIONS", "WORDS", "assemble"]
+__all__ = ["INSTRUCTIONS", "WORDS", "assemble", "entry_points"]
 
 _MAGIC = 0x07230203
 _VERSION = 0x00010500  # the highest that Vulkan 1.2 takes
@@ -97,6 +97,26 @@ _FUNCTIONS = {
 def assemble(text: str) -> bytes:
     """The module of a text.  Raises CompileError, naming the line."""
     return _Assembler(text).module()
+
+
+def entry_points(module: bytes) -> list[str]:
+    """The names of the functions that a driver can run.   Raises: CompileError for what is no module.
+
+    Source: SPIR-V specification 1.5, section 2.3.
+    """
+    words = struct.unpack(f"<{len(module) // 4}I", module[: len(module) // 4 * 4])
+    if not words or words[0] != _MAGIC:
+        raise CompileError("this is no SPIR-V: the first word is another one")
+    found: list[str] = []
+    at = 5
+    while at < len(words):
+        count, number = words[at] >> 16, words[at] & 0xFFFF
+        if not count:
+            raise CompileError(f"this is no SPIR-V: an instruction of no words at word {at}")
+        if number == INSTRUCTIONS["OpEntryPoint"][0]:
+            found.append(module[4 * (at + 3) : 4 * (at + count)].split(b"\0")[0].decode(errors="replace"))
+        at += count
+    return found
 
 
 class _Assembler:

@@ -31,6 +31,10 @@ class VulkanBackend(DeviceBackend[VulkanDevice]):
                 return f"has {name!r} where an instruction with a result should be, as OpFAdd {{type}} {{0}} {{0}}"
         return ""
 
+    def fault_of_kernel(self, source: object) -> str:
+        whole = isinstance(source, bytes) and len(source) % 4 == 0 and len(source) > 20
+        return "" if whole or (isinstance(source, str) and source.strip()) else f"is SPIR-V (bytes), not {source!r:.60}"
+
     def target(self) -> Target:
         return Target(
             "vulkan",

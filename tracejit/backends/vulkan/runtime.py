@@ -13,7 +13,7 @@ from tracejit.backends.device.device import Device
 from tracejit.backends.device.schedules import gpu_schedule
 from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel
 from tracejit.backends.printing import EntryPoint, Printed
-from tracejit.backends.vulkan.assembly import assemble
+from tracejit.backends.vulkan.assembly import assemble, entry_points
 from tracejit.backends.vulkan.driver import Found, VulkanError, VulkanMemoryError, found_devices
 from tracejit.backends.vulkan.memory import HOST, LOCAL, SHARED, Memory, Slabs, Staging
 from tracejit.backends.vulkan.printer import print_kernels
@@ -165,7 +165,17 @@ class VulkanDevice(Device):
         return print_kernels([(k.kernel, k.work_group) for k in kernels], self.capabilities)
 
     def build(self, source: str) -> _Module:
-        words = assemble(source)
+        return self._built(assemble(source), source)
+
+    def build_source(self, source: str | bytes, entry: str) -> _Module:
+        """The module of SPIR-V.   Raises: CompileError also where it has no such function, as drivers do not look."""
+        words = assemble(source) if isinstance(source, str) else source
+        there = entry_points(words)
+        if entry not in there:
+            raise CompileError(f"SPIR-V has no entry point {entry!r}; it has {', '.join(there) or 'none'}")
+        return self._built(words, source if isinstance(source, str) else f"{len(words)} bytes of SPIR-V")
+
+    def _built(self, words: bytes, source: str) -> _Module:
         ffi, device = self.vulkan.ffi, self.queue.device
         code = ffi.new("uint32_t[]", len(words) // 4)
         ffi.memmove(code, words, len(words))

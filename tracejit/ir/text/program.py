@@ -46,7 +46,19 @@ _Line: TypeAlias = "tuple[tuple[str, str, str], ...]"
 def _line_of(kind: type) -> _Line:
     """The line of a class of steps: (the text before a hole, its field, the field's annotation)."""
     holes = string.Formatter().parse(kind.syntax)  # type: ignore[attr-defined]
-    return tuple([(text, name or "", kind.__annotations__.get(name or "", "")) for text, name, *_ in holes])
+    annotations = {
+        name: x for base in reversed(kind.__mro__) for name, x in vars(base).get("__annotations__", {}).items()
+    }
+    return tuple([(text, name or "", annotations.get(name or "", "")) for text, name, *_ in holes])
+
+
+def _end_of(line: _Line, name: str) -> str:
+    """What stands after a hole for an extent."""
+    places = [n for _, n, _ in line]
+    if "Steps" in [annotation for *_, annotation in line]:
+        return "{"
+    after = line[places.index(name) + 1 :]
+    return next(iter(tokens_of(after[0][0])), "\n") if after else "\n"
 
 
 # -- printing ----------------------------------------------------------------------------------------------------------
@@ -200,7 +212,7 @@ class _Parser:
                 case "ProgramBuffer":
                     fields[name] = self.buffer()
                 case "Extent":
-                    fields[name] = self.extent("{" if "Steps" in [a for _, _, a in _line_of(kind)] else "\n")
+                    fields[name] = self.extent(_end_of(_line_of(kind), name))
                 case "str":
                     fields[name] = tokens.name("an index, or _")
                 case "Kernel":

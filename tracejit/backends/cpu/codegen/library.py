@@ -5,9 +5,10 @@ called without Python.
 from __future__ import annotations
 
 from tracejit.backends.cpu.codegen.emit import FunctionEmitter
-from tracejit.backends.cpu.runtime import llvm
+from tracejit.backends.cpu.runtime import kernels, llvm
 from tracejit.backends.llvm_like import constant, llvm_type
 from tracejit.ir.extents import Dim
+from tracejit.ir.forms import Environment
 from tracejit.ir.kernel import Const
 from tracejit.ir.program import Call
 
@@ -17,7 +18,7 @@ __all__ = ["call"]
 def call(e: FunctionEmitter, step: Call, pointers: list[str]) -> None:
     """Write the call of a step; `pointers` has the address of every argument that is a buffer."""
     symbol = f"{step.environment.name}.{step.symbol}"  # two libraries may have functions of one name
-    llvm.define_symbol(symbol, step.environment.find(step.symbol))
+    llvm.define_symbol(symbol, _address(step))
     types: list[str] = []
     values: list[str] = []
     for argument, pointer in zip(step.arguments, pointers, strict=True):
@@ -25,6 +26,12 @@ def call(e: FunctionEmitter, step: Call, pointers: list[str]) -> None:
         values.append(_value(e, argument) if isinstance(argument, Const) else pointer)
     e.declare(f'@"{symbol}"', f'declare void @"{symbol}"({", ".join(types)})')
     e.put(f'call void @"{symbol}"({", ".join(f"{t} {v}" for t, v in zip(types, values, strict=True))})')
+
+
+def _address(step: Call) -> int:
+    """Where the function is in this process.   Raises: BackendUnavailable; CompileError for a user's source."""
+    environment = step.environment
+    return environment.find(step.symbol) if isinstance(environment, Environment) else kernels.address(environment)
 
 
 def _value(e: FunctionEmitter, c: Const) -> str:
