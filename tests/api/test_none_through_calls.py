@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.errors import TracerError, UnsupportedError
 
 
 def find(x, v):
@@ -128,3 +129,69 @@ def test_a_list_that_iterates_otherwise():
     compiled = tj.jit(lambda i: Backwards([1, 2, 3])[i[0]])
     for i in (0, 2, -1):
         assert compiled(np.array([i])) == Backwards([1, 2, 3])[i]
+
+
+def numbers_compared(x):
+    q = x[0] if x[0] > 0 else None
+    r = x[1] if x[1] > 0 else None
+    return q == r, q != r, None in [q], (q, 1) == (r, 1), (q, 1) != (r, 1), q == 3.0, q != 3.0
+
+
+def tuples_compared(x):
+    q = (x[0], 1) if x[0] > 0 else None
+    r = (x[1], 1) if x[1] > 0 else None
+    return q == r, q != r, None in [q], None in (q, r), q == (3.0, 1)
+
+
+@pytest.mark.parametrize("f", [numbers_compared, tuples_compared])
+def test_what_may_be_none_is_compared(f: Callable[..., Any]):
+    compiled = tj.jit(f)
+    for x in ([3.0, 3.0], [3.0, -1.0], [-1.0, 3.0], [-1.0, -2.0], [2.0, 3.0]):
+        assert compiled(np.array(x)) == f(np.array(x))
+
+
+def test_an_array_that_may_be_none_is_asked_by_is():
+    with pytest.raises(TracerError, match="ask `is None`"):
+        tj.jit(lambda x: (x * 2 if x[0] > 0 else None) == None)(X)  # noqa: E711
+
+
+def test_a_tuple_that_is_none_within_a_container():
+    def f(x):
+        best = None
+        for k in range(len(x)):
+            if x[k] > 0 and (best is None or x[k] < best[0]):
+                best = (x[k], k)
+        return best, len(x)
+
+    compiled = tj.jit(f)
+    assert compiled(X) == f(X)
+    with pytest.raises(UnsupportedError, match="within a container"):
+        compiled(-X)
+
+
+def test_arrays_in_tuples_that_data_order_are_refused():
+    def f(x):
+        try:
+            return 1 if (x[0], x) > (0, x + 1) else 0
+        except ValueError:
+            return -1
+
+    with pytest.raises(TracerError, match="arrays in these tuples"):
+        tj.jit(f)(X)
+
+
+def test_the_greatest_of_nothing_has_no_derivative():
+    def f(z, k):
+        return z[k : k + 2].max(initial=-9.0) + z[: k - 2].min(initial=9.0)
+
+    compiled = tj.jit(lambda z, k: (tj.jvp(lambda z: f(z, k), (z,), (np.ones(4),))[1], tj.grad(f)(z, k)))
+    z = np.array([1.0, 2.0, 3.0, 4.0])
+    for k in (1, 2, 4, 9):
+        tangent, gradient = compiled(z, k)
+        np.testing.assert_allclose(gradient, _by_differences(f, z, k), atol=1e-6)
+        np.testing.assert_allclose(tangent, gradient.sum())
+
+
+def _by_differences(f: Callable[..., Any], z: Any, k: int) -> Any:
+    steps = 1e-6 * np.eye(len(z))
+    return np.array([(f(z + h, k) - f(z - h, k)) / 2e-6 for h in steps])

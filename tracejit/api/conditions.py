@@ -143,6 +143,8 @@ def among(value: Any, python: Callable[[Any], Any], *elements: Callable[[], Any]
     """`value in (elements() ...)`, by `python` where it is no number of the program among numbers."""
     if _holds_open(value):
         return _equal_to_one([element() for element in elements], value)
+    if value is None:
+        return _one_is_none([element() for element in elements])
     x = known_to_be_there(operand(value), "whether something holds")
     if not is_open(x) or x.shape or absence_of(x) is not None:
         return python(value)
@@ -178,10 +180,24 @@ def _equal_to_one(elements: Sequence[Any], value: Any) -> Any:
     return python_bool(result) if isinstance(result, Tracer) else False
 
 
+def _one_is_none(elements: Sequence[Any]) -> Any:
+    """Whether one of these is None."""
+    result: Any = False
+    for y in elements:
+        same = identical(y, None)
+        if same is True:
+            return True
+        if is_open(same):
+            result = same if result is False else np.logical_or(result, same)
+    return python_bool(result) if isinstance(result, Tracer) else False
+
+
 def held_by(value: Any, holder: Any) -> Any:
     """`value in holder`: whether an element of an array, or of a collection of numbers or tuples, is equal."""
     if isinstance(value, TracedText) and isinstance(holder, (str, tuple, list)):
         return value in [holder]  # which refuses: digits that only the program knows
+    if value is None and type(holder) in (tuple, list):
+        return _one_is_none(holder)
     if type(holder) in (tuple, list, set, frozenset, dict) and _holds_open(value):
         return _equal_to_one([*holder], value)
     if isinstance(value, (Dim, tuple)) and is_hashed(holder):
@@ -301,6 +317,8 @@ def compared(which: str, x: Any, y: Any) -> Any:
     """`x == y`, `x < y` and so on: of None and what may be it, and of tuples and lists whose order data decide."""
     if which in ("Eq", "NotEq") and (x is None or y is None):
         return _compared_with_none(which, x, y)
+    if which in ("Eq", "NotEq") and (_may_be_none(x) or _may_be_none(y)):
+        return _of_perhaps_none(which, x, y)
     if isinstance(x, (tuple, list)) and type(x) is type(y) and _compares_as_plain(type(x), which):
         return _in_order(which, x, y)
     try:
@@ -327,6 +345,11 @@ def _in_order(which: str, x: Sequence[Any], y: Sequence[Any]) -> Any:
     """
     found: list[tuple[Any, Any, Any]] = []  # whether two items are equal, which data decide, and these
     for a, b in zip(x, y, strict=False):
+        if found and a is not b and any(isinstance(z, (Tracer, np.ndarray)) and z.shape for z in (a, b)):
+            raise TracerError(
+                "whether Python compares the arrays in these tuples, data decide; compare the numbers before them",
+                location=user_location(),
+            )
         same = a is b or compared("Eq", a, b)
         if is_open(same):
             found.append((same, a, b))
@@ -360,9 +383,29 @@ def _compared_with_none(which: str, x: Any, y: Any) -> Any:
     for one, other in ((x, y), (y, x)):
         absence = absence_of(one)
         alone = isinstance(one, tuple) or (type(one) is Tracer and one.is_scalar)
-        if other is None and absence is not None and absence.none and alone:
+        if other is None and absence is not None and absence.none:
+            if not alone:
+                raise TracerError(
+                    f"`==` with None of {absence.name!r}, which is None or an array, depending on data: it gives a "
+                    "bool or an array; ask `is None`",
+                    location=user_location(),
+                )
             return absence.flag if which == "Eq" else negation(absence.flag)
     return _OPERATORS[which](x, y)
+
+
+def _of_perhaps_none(which: str, x: Any, y: Any) -> Any:
+    """`x == y` or `x != y` of what may be None, numbers or tuples: None is equal to None alone."""
+    one, other = [flag(a.flag) if a is not None and a.none else np.False_ for a in map(absence_of, (x, y))]
+    equal = compared("Eq", unmarked(x), unmarked(y))
+    there = np.logical_not(np.logical_or(one, other))
+    same = np.logical_or(np.logical_and(one, other), np.logical_and(there, flag(equal) if is_open(equal) else equal))
+    return python_bool(same if which == "Eq" else np.logical_not(same))
+
+
+def _may_be_none(x: Any) -> bool:
+    absence = absence_of(x)
+    return absence is not None and absence.none and (isinstance(x, tuple) or (type(x) is Tracer and x.is_scalar))
 
 
 def selects(x: Any) -> Any:

@@ -104,9 +104,10 @@ def _has_container(x: Any) -> bool:
 
 
 def _is_object(x: Any) -> bool:
-    """Whether something is no number, no array, and no container."""
+    """Whether something is no number (of Python's own classes or NumPy's), no array, and no container."""
     return not (
-        isinstance(x, (int, float, complex, np.generic, Cell, Dim, Lost))
+        type(x) in (bool, int, float, complex)
+        or isinstance(x, (np.generic, Cell, Dim, Lost))
         or x is UNBOUND
         or hasattr(type(x), "__array__")
         or split_node(x) is not None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.api.apart import apart
+from tracejit.api.bodies import check_none_mixed
 from tracejit.api.differentiable import concrete_shape, float0
 from tracejit.api.option_checks import expect, flag, positions
 from tracejit.api.transform import (
@@ -518,12 +519,24 @@ def checkpoint(
         flat, out = of_some_leaves("checkpoint", fun, prepared(fun), leaves, tree, places)
         given = [leaves[k] for k in places]
         check_dtypes(given)  # a number that may be Python's is NumPy's in there
-        staged = apart(flat, [aval_of_argument(x) for x in given], "a function under tj.checkpoint")
+        weak: list[bool] = []  # which of the results are Python numbers
+
+        def noted(*xs: Any) -> Sequence[Any]:
+            made = flat(*xs)
+            check_none_mixed(made)
+            weak[:] = [weak_kind(x) is not None or (isinstance(x, Cell) and x.aval.weak) for x in made]
+            return made
+
+        staged = apart(noted, [aval_of_argument(x) for x in given], "a function under tj.checkpoint")
         xs = [*given, *staged.constants]
         results = staged.run([stop_gradient(x) for x in xs])
         if not results:
             return unflatten(out[0], [])
-        return unflatten(out[0], bind(Checkpoint(staged.pure, len(results)), *results, *xs))
+        made = bind(Checkpoint(staged.pure, len(results)), *results, *xs)
+        for x, is_python in zip(made, weak, strict=True):
+            if is_python and isinstance(x, Cell):
+                x.weaken()
+        return unflatten(out[0], made)
 
     return compiled_like(fun, checkpointed)
 

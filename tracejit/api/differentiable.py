@@ -23,6 +23,7 @@ from tracejit.support.errors import DtypeError, TracerError, UserError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten, unflatten
+from tracejit.tracer.absence import used
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.linearize import Linearized, linearize as flat_linearize
 
@@ -77,6 +78,8 @@ class Prepared:
             result, aux = result
         main, self.out["tree"] = result_leaves(self.transformation, self.call.function, result)
         extra, self.out["aux"] = flatten(aux)
+        for x in extra:
+            used(x)  # as those of the result
         self.out["main"] = len(main)
         return main + extra
 

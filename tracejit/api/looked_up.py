@@ -11,15 +11,15 @@ from tracejit.api.conditions import is_hashed, key_of, value_of_branch
 from tracejit.api.containers import give_one_of
 from tracejit.api.deciding import is_decided, is_open, python_bool, site_of
 from tracejit.ir.extents import Dim
-from tracejit.support.tree import flatten
-from tracejit.tracer.absence import absence_of
+from tracejit.support.tree import flatten, map_tree
+from tracejit.tracer.absence import absence_of, unmarked
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["item"]
 
-_VALUES = (bool, int, float, complex, np.generic, np.ndarray, Tracer)
+_NUMBERS = (bool, int, float, complex, Dim)
 _MOST = 64
 """Items that are no numbers, between which as many branches choose, and keys of a dict."""
 
@@ -31,8 +31,12 @@ def item(holder: Any, index: Any, here: Callable[[], Any]) -> Any:
     """
     if isinstance(index, (Dim, tuple)) and is_hashed(holder):
         index = key_of(index)
-    if type(index) is not Tracer or index.shape or index.dtype.kind not in "iub" or absence_of(index) is not None:
+    if type(index) is not Tracer or index.shape or index.dtype.kind not in "iub":
         return holder[index]
+    absence = absence_of(index)
+    if absence is not None:  # None is no index
+        absence.use()
+        index = unmarked(index)
     kind: Any = type(holder)
     if issubclass(kind, (list, tuple)) and kind.__getitem__ in (list.__getitem__, tuple.__getitem__):
         plain: Any = list if isinstance(holder, list) else tuple
@@ -57,7 +61,8 @@ def _is_chosen(items: Sequence[Any]) -> bool:
     """Whether the program can choose between items: numbers of one kind, or few numbers, arrays and tuples of them."""
     if len(items) > _MOST:
         return _table(items) is not None
-    return all(isinstance(x, _VALUES) for x in flatten(list(items))[0])
+    leaves = flatten(list(items))[0]
+    return all(type(x) in _NUMBERS or isinstance(x, (np.generic, np.ndarray, Tracer)) for x in leaves)
 
 
 def _table(items: Sequence[Any]) -> Any:
@@ -74,6 +79,7 @@ def _table(items: Sequence[Any]) -> Any:
 
 def _at(items: Sequence[Any], place: Any, here: Callable[[], Any]) -> Any:
     """The item at a place that there is."""
+    items = map_tree(lambda x: OPERATORS.number_of_extents(x) if isinstance(x, Dim) else x, list(items))
     first = items[0]
     if all(x is first for x in items):
         return first

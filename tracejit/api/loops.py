@@ -396,6 +396,14 @@ def _count(
         traced_branch(runs, only, lambda: None, variables, [], [], (), site)
 
 
+def _where_python_raises_none(error: Exception) -> TracerError:
+    return TracerError(
+        f"{type(error).__name__} in a loop whose numbers only the program knows, where Python raises none with its "
+        f"first ones: {error.message if isinstance(error, TracejitError) else error}",
+        location=error.location if isinstance(error, TracejitError) else user_location(),
+    )
+
+
 def _raising(block: Callable[[], None], raising: Raises, *known: Any) -> Callable[[], None]:
     """The first iteration of a loop, which raises whatever its index is.
 
@@ -408,12 +416,7 @@ def _raising(block: Callable[[], None], raising: Raises, *known: Any) -> Callabl
         for x in known:
             if isinstance(x, Tracer):
                 x.ask()
-        error = raising.exception
-        raise TracerError(
-            f"{type(error).__name__} in a loop whose numbers only the program knows, where Python raises none with its "
-            f"first ones: {error.message if isinstance(error, TracejitError) else error}",
-            location=error.location if isinstance(error, TracejitError) else user_location(),
-        )
+        raise _where_python_raises_none(raising.exception)
 
     return first
 
@@ -904,5 +907,7 @@ def repetition(
             as_python(site, "its first iteration raises")
         variables = Variables((body, test, stop), assigned)
         more = test() if stop is None else all_of(negation(stop()), test)
+        if not is_open(condition(more)):  # Python knows it here, and does not in the iterations that follow
+            raise _where_python_raises_none(raising.exception) from raising.exception
         only = _raising(body, raising, more)
         traced_branch(more, only, lambda: None, variables, carry, augmented, (), site_of(body))

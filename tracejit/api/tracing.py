@@ -26,6 +26,7 @@ from tracejit.tracer.absence import absence_of, unmarked, used
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
+from tracejit.tracer.failures import Reason
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Layout, Open
 from tracejit.tracer.operators import OPERATORS
@@ -126,6 +127,12 @@ def _flag_of_none(value: Any) -> Any:
     absence = absence_of(value)
     if absence is not None and absence.none and not absence.whole:
         return absence.flag
+    if absence is not None and absence.none:
+        why = (
+            f"a tuple is returned within a container, and {absence.name!r} is None here; return it alone, or its items"
+        )
+        OPERATORS.check_none(absence.flag, Reason(UnsupportedError, why))
+        return None
     used(value)
     return None
 

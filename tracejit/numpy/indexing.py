@@ -31,6 +31,7 @@ from tracejit.primitives.shape import reshape, slice_array, transpose
 from tracejit.primitives.slicing import dynamic_slice
 from tracejit.support.errors import (
     ConcretizationError,
+    FloatIndex,
     IndexOutOfBounds,
     UnsupportedError,
 )
@@ -420,6 +421,12 @@ def index_arrays(
                 axis += value.ndim
                 continue
             if aval(value).dtype.kind not in "iu":
+                if isinstance(value, Tracer) and value.is_scalar:
+                    raise FloatIndex(
+                        "an index is a float here; an int and a float that meet in a branch or loop become a float: "
+                        "write int(k)",
+                        location=user_location(),
+                    )
                 raise IndexOutOfBounds(
                     f"an index array is {aval(value)}; indices are integers or booleans", location=user_location()
                 )

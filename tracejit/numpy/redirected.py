@@ -41,6 +41,7 @@ from tracejit.numpy.promotion import as_array, fitting, leaves_of, to_dtype
 from tracejit.numpy.queries import broadcast_shapes, isscalar
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer import math_functions
+from tracejit.tracer.absence import used
 from tracejit.tracer.calls import call_ufunc
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.substitutes import CREATION, REDIRECTED, Redirected, redirect_members, substitute_for
@@ -60,7 +61,7 @@ def fromfunction(
     function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, like: Any = None, **kwargs: Any
 ) -> Result:
     """`function` of the index grids of a shape."""
-    return function(*creation.indices(shape, dtype=dtype), **kwargs)
+    return used(function(*creation.indices(shape, dtype=dtype), **kwargs))
 
 
 def ndenumerate(arr: ArrayLike) -> Iterator[tuple[tuple[int, ...], Result]]:

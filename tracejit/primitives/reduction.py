@@ -194,6 +194,9 @@ class _Extremum(_Reduction):
         dtype = aval_of_argument(x).dtype
         hit = convert(where, dtype)
         count = reduce_sum(hit, self.axes)
+        if not all(isinstance(shape_of(x)[a], int) for a in self.axes):  # of no elements none is the extremum
+            some = select(bind(Eq(), count, dtype.type(0)), dtype.type(1), count)
+            count = select(bind(Eq(), out, out), some, count)
         picked = reduce_sum(select(where, t, dtype.type(0)), self.axes)
         return out, div(picked, count)
 

@@ -18,6 +18,7 @@ from tracejit.support.source import Location
 
 __all__ = [
     "AxisOutOfBounds", "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError",
+    "FloatIndex",
     "FailedCheck",
     "ForbiddenValue",
     "InternalError", "LaunchError",
@@ -102,6 +103,10 @@ class TracerError(UserError, TypeError):
 
 class RefusedByNumPy(TracerError):
     """NumPy, or Python, refuses it as well: an `except` of the function may catch it."""
+
+
+class FloatIndex(TracerError, IndexError):
+    """An index that is a float of Python's here, and an int where it has not met a float in a branch or loop."""
 
 
 class ConcretizationError(TracerError):

@@ -19,6 +19,7 @@ import numpy as np
 from tracejit.ir.extents import Dim, DimDependent
 from tracejit.support.errors import RefusedByNumPy, Restart, TracejitError, TracerError, UnsupportedError
 from tracejit.support.source import is_internal, raised_at
+from tracejit.support.tree import flatten, map_tree
 from tracejit.tracer.cell import Cell
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.python_operators import in_place, operator, reflected, unary
@@ -71,6 +72,8 @@ def as_numpy_raises(error: BaseException | None) -> BaseException | None:
             warnings.simplefilter("ignore")
             operation(*args, **kwargs)
     except Exception as numpys_error:
+        if _takes_integers(operation, found[1:]):
+            return _joined(error)
         return error if type(numpys_error) is type(error) else numpys_error.with_traceback(error.__traceback__)
     text = error.message if isinstance(error, TracejitError) else str(error)
     where = error.location if isinstance(error, TracejitError) else raised_at(error)
@@ -186,6 +189,34 @@ _OPERATIONS: dict[CodeType, Callable[[Mapping[str, Any]], _Operation]] = {
     _codes(in_place): _in_place,
     _codes(unary): _unary,
 }  # fmt: skip
+
+
+def _takes_integers(operation: Callable[..., Any], given: tuple[Any, Any]) -> bool:
+    """Whether an operation that takes no float takes integers in the place of floats, as which the program
+    has what is an int on one way and a float on another one.
+    """
+    if not any(_is_float(x) for x in flatten(given)[0]):
+        return False
+    args, kwargs = _examples(map_tree(lambda x: 1 if _is_float(x) else x, given))
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            operation(*args, **kwargs)
+    except Exception:
+        return False
+    return True
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Cell) and x.is_scalar and x.aval.dtype.kind == "f"
+
+
+def _joined(error: Exception) -> TracerError:
+    text = error.message if isinstance(error, TracejitError) else str(error)
+    return TracerError(
+        f"{text}; an int and a float that meet in a branch or loop become a float: write int(k)",
+        location=error.location if isinstance(error, TracejitError) else raised_at(error),
+    )
 
 
 class _Unknown(Exception):
