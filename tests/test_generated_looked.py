@@ -1,14 +1,20 @@
-"""Random programs with items at places that data decide, and the order of tuples: a slice of the long runs."""
+"""Random programs with items at places that data decide and the order of tuples, and with expressions that raise only
+while they are traced: slices of the long runs.
+"""
+
+from collections.abc import Callable
 
 import pytest
 
-from tests.generators.harness import Tally, verdict
+from tests.generators.harness import Case, Tally, verdict
 from tests.generators.looked import looked
+from tests.generators.onlytraced import onlytraced
 
 
+@pytest.mark.parametrize("program", [looked, onlytraced])
 @pytest.mark.parametrize("first", range(0, 60, 15))
-def test_a_slice(first: int):
+def test_a_slice(program: Callable[[int], Case], first: int):
     tally = Tally()
     for seed in range(first, first + 15):
-        assert verdict(looked(seed), tally) is None, f"seed {seed}"
+        assert verdict(program(seed), tally) is None, f"seed {seed}"
     assert tally.calls > 15

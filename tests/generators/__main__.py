@@ -32,6 +32,7 @@ from tests.generators import (
     looked,
     mapped,
     narrowing,
+    onlytraced,
     orders,
     programs,
     rebinding,
@@ -53,6 +54,7 @@ CHUNKS = {
     "looked": 100,
     "mapped": 25,
     "narrowing": 100,
+    "onlytraced": 100,
     "orders": 500,
     "pairs": 200,
     "programs": 200,
@@ -122,6 +124,10 @@ def _looked(seed: int, tally: Tally) -> None:
     _case(looked.looked(seed), tally)
 
 
+def _onlytraced(seed: int, tally: Tally) -> None:
+    _case(onlytraced.onlytraced(seed), tally)
+
+
 def _case(case: harness.Case, tally: Tally) -> None:
     tally.cases += 1
     if harness.verdict(case, tally):
@@ -163,7 +169,7 @@ KINDS: dict[str, Callable[[int, Tally], None]] = {
     "branching": _branching, "containers": _containers, "expressions": _expressions,
     "failing": _failing, "families": _families,
     "handing": _handing, "held": _held, "looked": _looked, "mapped": _mapped, "narrowing": _narrowing,
-    "orders": _orders, "pairs": _pairs,
+    "onlytraced": _onlytraced, "orders": _orders, "pairs": _pairs,
     "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip
 

@@ -23,8 +23,10 @@ from tracejit.backends.callable import CompiledFunction, pause, resume
 from tracejit.support.errors import ConcretizationError, TracejitError, UnsupportedError, UserError
 from tracejit.support.source import frames_of, is_ours, raised_at, user_location
 from tracejit.tracer.interpreter import current_interpreter, eager
+from tracejit.tracer.numpys_errors import given_a_tracer
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.restarts import NeedStrides, NeedValue
+from tracejit.tracer.traced_text import names_a_tracer
 
 if TYPE_CHECKING:
     from tracejit.backends.base import Dispatcher, NativeCalls
@@ -255,12 +257,18 @@ def _miss(f: Any, *args: Any, **kwargs: Any) -> Any:
                 "np.array",
                 location=raised_at(error),
             ) from error
+        if names_a_tracer(error):
+            raise given_a_tracer(error) from error
         raise
     except RecursionError as error:
         known = _recursion(versions.named("the function"), error)
         if known is None:
             raise
         raise known from error
+    except Exception as error:
+        if not names_a_tracer(error):
+            raise
+        raise given_a_tracer(error) from error
     if not kwargs and args and version.signature.wrapped and versions.learn_straight(args, version, values):
         f.__call__ = _straight_first(f)
     return version.run(values, leaves)

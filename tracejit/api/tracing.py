@@ -21,7 +21,7 @@ from tracejit.support.config import config
 from tracejit.support.errors import TracejitError, TracerError, UnsupportedError, UserError, name_in
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.source import Location, frames_of, raised_at
-from tracejit.support.tree import TreeDef, flatten, unflatten
+from tracejit.support.tree import TreeDef, flatten, split_node, unflatten
 from tracejit.tracer.absence import absence_of, unmarked, used
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
@@ -122,17 +122,21 @@ def may_come_of_extents(signature: CallSignature, error: BaseException) -> bool:
     return is_installed(code.co_filename) or not raises(code, place)
 
 
+def _check_tuples_within(value: Any) -> None:
+    """The program fails where a tuple within a container is None: a result has arrays in its place."""
+    for x in (split_node(value) or ((), (), ()))[2]:
+        absence = absence_of(x) if isinstance(x, tuple) else None
+        if absence is not None and absence.none:
+            why = f"a tuple is returned within a container, and {absence.name!r} is None here; return it alone"
+            OPERATORS.check_none(absence.flag, Reason(UnsupportedError, why))
+        _check_tuples_within(x)
+
+
 def _flag_of_none(value: Any) -> Any:
     """The flag that tells where a result is None; without one, it is used here."""
     absence = absence_of(value)
     if absence is not None and absence.none and not absence.whole:
         return absence.flag
-    if absence is not None and absence.none:
-        why = (
-            f"a tuple is returned within a container, and {absence.name!r} is None here; return it alone, or its items"
-        )
-        OPERATORS.check_none(absence.flag, Reason(UnsupportedError, why))
-        return None
     used(value)
     return None
 
@@ -225,6 +229,7 @@ def trace_call(
         _refuse_changed_containers(name, signature.tree, (args, kwargs), filled)
         values, tree = flatten(result)
         whole = absence_of(result)
+        _check_tuples_within(result)
         if whole is not None and whole.none and any(x is result for x in whole.whole):
             nothing, flags = [whole.flag], [whole.flag for _ in values]
         else:

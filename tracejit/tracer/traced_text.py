@@ -36,7 +36,7 @@ def plain_text(x: str) -> str:
     return str.__add__("", x)
 
 
-_NAMED = re.compile(r"\bTracer\b(?!<)")
+_NAMED = re.compile(r"\bTracer\b(?!<|' object is not callable)")  # no array and no number is
 
 
 def names_a_tracer(error: BaseException) -> bool:
