@@ -160,3 +160,18 @@ def durations(x, n):
 def test_functions_that_take_no_traced_number_do_not_decide(f: Callable[..., Any]):
     with pytest.raises(TracerError, match="Tracer"):
         tj.jit(f)(X, N)
+
+
+def test_errors_of_the_user_s_may_speak_of_tracers():
+    def f(x):
+        s = 0.0
+        for v in x:
+            if v > 4:
+                raise ValueError("Tracer of the user's")
+            s += v
+        return s
+
+    compiled = tj.jit(f)
+    assert compiled(X - 2) == f(X - 2)
+    with pytest.raises(ValueError, match="of the user's"):
+        compiled(X)

@@ -56,7 +56,7 @@ from tracejit.api.iterated import Items, counted_items, is_shared, items_of
 from tracejit.api.lengths import Lengths, LengthsVary, settled
 from tracejit.api.raising import Raises, run_block
 from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
-from tracejit.support.errors import ShapeError, TracejitError, TracerError
+from tracejit.support.errors import NoReverseMode, ShapeError, TracejitError, TracerError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location, warn_once
 from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
@@ -899,7 +899,7 @@ def repetition(
     except Exception as error:
         if is_long:
             as_python(site, _first_line(error))
-        elif isinstance(error, TracejitError) and isinstance(more, Tracer):
+        elif isinstance(error, TracejitError) and not isinstance(error, NoReverseMode) and isinstance(more, Tracer):
             more.ask()  # where it follows from numbers among the arguments, Python may run the loop
         raise
     except Raises as raising:  # its first iteration does

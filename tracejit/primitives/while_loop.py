@@ -33,7 +33,7 @@ from tracejit.primitives.elementwise import select
 from tracejit.primitives.mapped import as_those_on, may_not_end, over_domain, remapped
 from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.shape import broadcast_in_dim
-from tracejit.support.errors import ShapeError, UnsupportedError
+from tracejit.support.errors import NoReverseMode, ShapeError, UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
@@ -149,7 +149,7 @@ class While(Primitive):
             why = "a loop whose number of iterations is not known while tracing has no reverse-mode derivative"
             if self.counted is not None:
                 as_python(self.counted, why, counted=True)
-            raise UnsupportedError(
+            raise NoReverseMode(
                 f"{why}; use tj.range, tj.lax.fori_loop or tj.lax.scan with a constant count, or forward mode (tj.jvp)"
             )
         _, body_consts, carries = self._split(primals)

@@ -18,7 +18,7 @@ from tracejit.support.source import Location
 
 __all__ = [
     "AxisOutOfBounds", "BackendError", "BackendUnavailable", "CompileError", "ConcretizationError", "DtypeError",
-    "FloatIndex",
+    "FloatIndex", "NoReverseMode",
     "FailedCheck",
     "ForbiddenValue",
     "InternalError", "LaunchError",
@@ -229,6 +229,10 @@ class UnsupportedError(TracejitError, NotImplementedError):
     def __init__(self, message: str, *, location: Location | None = None, notes: tuple[str, ...] = ()) -> None:
         super().__init__(message, location=location, notes=notes)
         meet(self)
+
+
+class NoReverseMode(UnsupportedError):
+    """A loop whose number of iterations only the program knows, in reverse mode."""
 
 
 class UnsupportedAttribute(UnsupportedError, AttributeError):

@@ -9,8 +9,10 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from tracejit.support.errors import ConcretizationError, TracejitError
-from tracejit.support.source import is_internal, user_location
+from tracejit.support.source import frames_of, is_internal, user_location
+from tracejit.tracer.bytecode import raises
 from tracejit.tracer.current import current_trace
+from tracejit.tracer.ownership import is_installed
 
 __all__ = ["MARK", "TracedText", "names_a_tracer", "plain_text", "text"]
 
@@ -40,8 +42,13 @@ _NAMED = re.compile(r"\bTracer\b(?!<|' object is not callable)")  # no array and
 
 
 def names_a_tracer(error: BaseException) -> bool:
-    """Whether an error is about the class of traced numbers, which a function that is not traced was given."""
-    return not isinstance(error, TracejitError) and _NAMED.search(plain_text(str(error))) is not None
+    """Whether an error is about the class of traced numbers, which a function that is not traced was given; not one that
+    a function of the user's raises.
+    """
+    if isinstance(error, TracejitError) or _NAMED.search(plain_text(str(error))) is None:
+        return False
+    frames = frames_of(error)
+    return not frames or is_installed(frames[-1][0].co_filename) or not raises(*frames[-1])
 
 
 def text(made: Any) -> Any:

@@ -723,7 +723,7 @@ REFUSED = {
     "counted_from_a_bool_1", "counted_from_a_bool_2", "counted_from_a_bool_3",
     "changed_10", "changed_12", "changed_13", "changed_14", "changed_15",
     "identity_10", "iterator_1", "iterator_2", "iterator_3", "iterator_4", "iterator_5", "iterator_6", "iterator_7",
-    "iterator_8", "iterator_10", "perhaps_none_4", "perhaps_none_5", "perhaps_none_7",
+    "iterator_8", "iterator_10", "perhaps_none_4", "perhaps_none_7",
     "perhaps_none_8", "perhaps_none_14", "perhaps_none_15", "raised_1", "raised_2", "raised_3",
     "raised_6", "raised_7", "rank_0_1", "rank_0_2",
 }  # fmt: skip

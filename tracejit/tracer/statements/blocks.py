@@ -388,6 +388,8 @@ class _Calls(ast.NodeTransformer):
             node.format_spec.values = [self.visit(x) for x in node.format_spec.values]
         return node
 
+    visit_Interpolation = visit_FormattedValue  # of templates, from Python 3.14 on
+
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         self.generic_visit(node)
         return called(node, "text", node) if isinstance(node.op, ast.Mod) and _is_text(node.left) else node
