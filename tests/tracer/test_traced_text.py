@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
+import io
 import logging
+import pprint
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +17,14 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import ConcretizationError, TracerError
+from tracejit.support.errors import ConcretizationError, TracejitError, TracerError
+
+
+@dataclasses.dataclass
+class Point:
+    x: Any
+    y: Any
+
 
 X = np.array([3.0, 2.0, 5.0])
 N = np.array([3, 1, 2])
@@ -175,3 +186,74 @@ def test_errors_of_the_user_s_may_speak_of_tracers():
     assert compiled(X - 2) == f(X - 2)
     with pytest.raises(ValueError, match="of the user's"):
         compiled(X)
+
+
+def test_arrays_of_any_size_are_shown_by_one_program(capsys: pytest.CaptureFixture[str]):
+    compiled = tj.jit(lambda x: print(f"array {x}", x, [x]) or x * 2)
+    for n in (3, 4, 5, 6):
+        np.testing.assert_array_equal(compiled(np.ones(n)), np.full(n, 2.0))
+    assert capsys.readouterr().out.count("array Tracer<f64[") <= 2
+
+
+CONTAINERS = [
+    lambda v, n: len(str((v, 1))),
+    lambda v, n: len(repr([v])),
+    lambda v, n: str({"a": v}) == "{'a': 3}",
+    lambda v, n: len(f"{[v]}"),
+    lambda v, n: len("%r" % [v]),
+    lambda v, n: len(str(slice(v))),
+    lambda v, n: len(str(ValueError(v, 1))),
+    lambda v, n: len(",".join(map(str, n))),
+    lambda v, n: len(str.join(",", map(str, n))),
+    lambda v, n: max(map(len, map(str, n))),
+    lambda v, n: len(set(map(str, n))),
+    lambda v, n: "123".find(str(v)),
+    lambda v, n: "1-2".replace("-", str(v)),
+    lambda v, n: bool(re.match("-", f"{v}")),
+    lambda v, n: ord(str(v)),
+    lambda v, n: int(decimal.Decimal(str(v))),
+    lambda v, n: len(pprint.pformat([v])),
+    lambda v, n: list(map(int, [str(v)])),
+    lambda v, n: str.__len__(str(v)),
+    lambda v, n: io.StringIO().write(str(v)),
+    lambda v, n: (np.array([str(v)]) == "3").all(),
+    lambda v, n: {"".join([str(v), "a"]): 1},
+    lambda v, n: len(f"{v}{v}"),
+    lambda v, n: hash(Point(v, 1).__repr__()),
+    lambda v, n: len(f"{Point(v, 1)}"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CONTAINERS)))
+def test_no_way_leads_to_its_characters(number: int):
+    f = CONTAINERS[number]
+    with pytest.raises(TracejitError):
+        tj.jit(lambda n: f(int(n[0]), n))(N)
+
+
+def test_text_is_still_text():
+    def f(x, name):
+        text = f"{x[0]}"
+        return (
+            isinstance(text, str),
+            type(text) is str,
+            bool(text),
+            f"{name:>4}" + "%d" % 3,  # noqa: UP031
+            "-".join(["a", "b"]),
+            str(name),
+        )
+
+    assert tj.jit(f)(X, "ab") == (True, True, True, "  ab3", "a-b", "ab")
+
+
+def test_errors_show_numbers_that_are_formatted():
+    def f(x):
+        if x[0] < 0:
+            raise ValueError(f"bad {x[0]:.2f} {1}" + f" {x[1]:8.3f}")
+        return x
+
+    compiled = tj.jit(f)
+    compiled(X)
+    with pytest.raises(ValueError, match=r"bad Tracer<.*> 1 Tracer<") as caught:
+        compiled(-X)
+    assert isinstance(caught.value.args[0], str)

@@ -25,7 +25,7 @@ from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.catching import caught, ended, leaving, managed
 from tracejit.tracer.numpys_errors import numpys
 from tracejit.tracer.statements.calls import Statements
-from tracejit.tracer.traced_text import text
+from tracejit.tracer.traced_text import formatted, formatter, joined, joiner, percent
 
 __all__ = ["STATEMENTS"]
 
@@ -57,5 +57,9 @@ STATEMENTS = Statements(
     ended=ended,
     leaving=leaving,
     managed=managed,
-    text=text,
+    joined=joined,
+    formatted=formatted,
+    percent=percent,
+    formatter=formatter,
+    joiner=joiner,
 )

@@ -36,7 +36,7 @@ from tracejit.tracer.restarts import ChangedLater, MasksByValue, NeedStrides, Ne
 from tracejit.tracer.stage import Staged, stage
 from tracejit.tracer.statements.decisions import AsPython
 from tracejit.tracer.trace import Trace
-from tracejit.tracer.traced_text import MARK, plain_text
+from tracejit.tracer.traced_text import MARK, TracedText, plain_text
 from tracejit.tracer.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -164,10 +164,10 @@ def _results(name: str, values: Sequence[Any], wrapped: bool) -> tuple[list[Any]
             slots.append(len(kept))
             numbers.add(len(kept))
             kept.append(OPERATORS.number_of_extents(v))
-        elif isinstance(v, str) and MARK in plain_text(v):
+        elif type(v) is TracedText or (isinstance(v, str) and MARK in v):
             raise TracerError(
-                f"{name} returned {v!r}, a string made of an array whose value is not known; return the array and "
-                "format it outside"
+                f"{name} returned {plain_text(v)!r}, a string made of an array whose value is not known; return the "
+                "array and format it outside"
             )
         elif isinstance(v, (bool, int, float, complex, str, bytes)) or v is None:
             slots.append(Constant(v))

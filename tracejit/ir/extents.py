@@ -7,6 +7,7 @@ import math
 import numbers
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
@@ -18,6 +19,7 @@ from tracejit.support.nodes import Undecided, frozen
 from tracejit.support.source import is_internal
 
 __all__ = [
+    "ASKED",
     "Count",
     "Dim",
     "DimDependent",
@@ -410,10 +412,20 @@ def _in_the_program(name: str, a: Dim, b: Any) -> Any:
     return getattr(NUMBERS.of(a), name)(NUMBERS.of(b) if isinstance(b, Dim) else b)
 
 
+class _Asked(threading.local):
+    text = False
+
+
+ASKED = _Asked()
+"""text: whether text is made for a traced function, by functions of this package that stand for Python's."""
+
+
 def is_asked_by_the_user(depth: int = 2) -> bool:
     """Whether it is a traced function that asks for a key or for text, directly or through a library:
     this package keeps symbols.
     """
+    if ASKED.text:
+        return True
     frame: Any = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
     if is_internal(frame.f_code.co_filename):
         return False

@@ -107,7 +107,16 @@ def decides(code: CodeType) -> bool:
     >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
     (False, True)
     """
-    asks = "FOR_ITER", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "BUILD_STRING"
+    asks = (
+        "FOR_ITER",
+        "IS_OP",
+        "CONTAINS_OP",
+        "UNARY_NOT",
+        "BUILD_STRING",
+        "FORMAT_VALUE",
+        "FORMAT_SIMPLE",
+        "FORMAT_WITH_SPEC",
+    )
     if not {"min", "max"}.isdisjoint(code.co_names) and any("key" in x for x in code.co_consts if type(x) is tuple):
         return True
     if code.co_exceptiontable and not code.co_flags & _RESUMED:

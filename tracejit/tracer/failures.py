@@ -39,7 +39,7 @@ from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.traced_text import plain_text
+from tracejit.tracer.traced_text import TracedText, plain_text
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -77,7 +77,7 @@ class Raised:
 
     @property
     def text(self) -> str:
-        return plain_text(f"{type(self.exception).__name__}: {self.exception}")
+        return f"{type(self.exception).__name__}: {self.exception}"
 
     def error(self, location: Location | None = None) -> Exception:
         """The exception, a new one for each call that fails."""
@@ -88,6 +88,8 @@ class Raised:
         except Exception:  # a class whose objects cannot be copied
             made = self.exception
         made.__traceback__ = made.__context__ = None
+        if any(type(x) is TracedText for x in made.args):
+            made.args = tuple(map(plain_text, made.args))
         if location is not None:
             made.add_note(location.show())
         return made

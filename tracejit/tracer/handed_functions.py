@@ -17,7 +17,7 @@ from types import MethodWrapperType, WrapperDescriptorType
 from typing import Any
 
 from tracejit.ir.extents import Dim
-from tracejit.tracer.substitutes import REDIRECTED, Redirected, python_number, type_of
+from tracejit.tracer.substitutes import REDIRECTED, TEXTS, Redirected, python_number, type_of
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["handed"]
@@ -52,8 +52,8 @@ def handed(function: Any) -> Any:
     """
     if function is type:
         return type_of
-    if function is repr:
-        return _repr
+    if any(function is x for x in TEXTS):
+        return TEXTS[function]
     if type(function) is MethodWrapperType and isinstance(function.__self__, _NUMBERS):
         kind, given = type(function.__self__), (function.__self__,)
     elif type(function) is WrapperDescriptorType and function.__objclass__ in _NUMBERS:
@@ -81,13 +81,6 @@ def _as(kind: type, x: Any) -> Any:
     if have is None or _NUMBERS.index(have) > max(1, _NUMBERS.index(kind)):
         return NotImplemented
     return python_number(x, have) if isinstance(x, Tracer) and not x.aval.weak else x
-
-
-def _repr(x: Any) -> str:
-    """The digits of a number, with the length that this version is for."""
-    if isinstance(x, Dim):
-        return repr(operator.index(x))
-    return str(x) if isinstance(x, Tracer) else repr(x)
 
 
 def _by(original: Any, place: int | None = 0, keyword: str = "") -> None:

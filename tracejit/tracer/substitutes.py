@@ -34,14 +34,14 @@ from tracejit.tracer.places import MISSING, number_said
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.statements.calls import statements
 from tracejit.tracer.tables import LATE, METHODS, TELLS_MIXED, fill_late
-from tracejit.tracer.traced_text import TracedText, plain_text
+from tracejit.tracer.traced_text import TracedText, made, plain_text
 from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Transformation
 
 __all__ = [
-    "CREATION", "OF_LISTS", "REDIRECTED", "MethodsOfUfunc", "Redirected", "called_here", "converter", "dispatching",
-    "for_nested", "is_instance",
-    "python_number", "reads_attribute", "real_part", "redirect_members", "substitute_for", "type_of",
+    "CREATION", "OF_LISTS", "REDIRECTED", "TEXTS", "MethodsOfUfunc", "Redirected", "called_here", "converter",
+    "dispatching", "for_nested", "is_instance", "python_number", "reads_attribute", "real_part",
+    "redirect_members", "substitute_for", "type_of",
 ]  # fmt: skip
 
 CREATION = (
@@ -291,8 +291,8 @@ def _conversion(kind: Any) -> Callable[..., Any]:
     def convert(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and kind in _SAID_BY and (said := number_said(args[0], _SAID_BY[kind])) is not MISSING:
             args = (said,)
-        if args and isinstance(args[0], TracedText):
-            args[0].encode()  # which refuses: digits that only the program knows
+        if args and type(args[0]) is TracedText and kind is not bool:
+            hash(args[0])  # which refuses: digits that only the program knows
         if kind is bool and args and args[0] is NotImplemented:
             raise no_answer()
         counted = len(args) == 1 and isinstance(args[0], Dim) and has_count(args[0])
@@ -415,6 +415,8 @@ def is_instance(x: Any, kinds: Any, /) -> bool:
     """isinstance, for which a traced array is an `np.ndarray`, a result of rank 0 a NumPy scalar,
     a traced Python number that number.
     """
+    if type(x) is TracedText:
+        return isinstance("", kinds)
     if not isinstance(x, (Tracer, Dim)):
         found = isinstance(x, kinds)
         if isinstance(x, tuple) and found is not isinstance(None, kinds):
@@ -438,6 +440,8 @@ def type_of(x: Any) -> type:
     """The class of an object; of a traced array that of what it stands for."""
     if isinstance(x, Tracer):
         return class_of(x)
+    if type(x) is TracedText:
+        return str
     return int if isinstance(x, Dim) else type(known_to_be_there(x, "the class of"))
 
 
@@ -635,10 +639,30 @@ AS_IS.update((_MAX, _MIN))  # with a key they give one of the objects
 
 def _warn(message: Any, category: Any = None, stacklevel: int = 1, *args: Any, **kwargs: Any) -> None:
     """warnings.warn, which looks for what it has said before by the text."""
-    message = plain_text(message) if isinstance(message, TracedText) else message
-    warnings.warn(message, category, stacklevel + 1, *args, **kwargs)
+    warnings.warn(plain_text(message), category, stacklevel + 1, *args, **kwargs)
 
 
+def _print(*values: Any, **kwargs: Any) -> None:
+    """print, which shows traced arrays."""
+    print(*[plain_text(made(str, x)) for x in values], **kwargs)
+
+
+def _making_text(original: Callable[..., Any]) -> Callable[..., Any]:
+    """str, repr, format or ascii, whose text is marked."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if original is not repr and args and type(args[0]) is TracedText:
+            return args[0]
+        return made(original, *args, **kwargs)
+
+    return functools.update_wrapper(call, original, updated=())
+
+
+TEXTS: dict[Any, Any] = {x: _making_text(x) for x in (builtins.repr, builtins.format, builtins.ascii, builtins.str)}
+"""What stands for the functions that make text."""
+for _original, _substitute in TEXTS.items():
+    REDIRECTED[id(_original)] = Redirected(_original, _substitute)
+REDIRECTED[id(builtins.print)] = Redirected(builtins.print, functools.update_wrapper(_print, builtins.print))
 REDIRECTED[id(warnings.warn)] = Redirected(warnings.warn, functools.update_wrapper(_warn, warnings.warn))
 redirect_members({builtins.max: _MAX, builtins.min: _MIN, builtins.len: _len})
 for _original, _folded, _joined in ((builtins.any, np.any, np.logical_or), (builtins.all, np.all, np.logical_and)):

@@ -1,59 +1,119 @@
-"""Text made of numbers and arrays whose values only the program knows: it may be shown, and nothing follows from it."""
+"""Text made of numbers and arrays whose values only the program knows: it may be shown, and nothing follows from it.
+
+A traced array gives no text to whom asks for it in a traced function, but where the text is marked as such (`made`):
+by `str`, `repr` and `format`, f-strings, `%`, `format` and `join` of text in the code.  What these give is no `str`
+then, so that no function of C can look at its characters.
+"""
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, NoReturn
 
+from tracejit.ir.extents import ASKED
 from tracejit.support.errors import ConcretizationError, TracejitError
 from tracejit.support.source import frames_of, is_internal, user_location
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.ownership import is_installed
 
-__all__ = ["MARK", "TracedText", "names_a_tracer", "plain_text", "text"]
+__all__ = [
+    "MARK", "TracedText", "formatted", "formatter", "joined", "joiner", "made", "names_a_tracer", "percent",
+    "plain_text", "shown",
+]  # fmt: skip
 
 MARK = "Tracer<"
 """With which the text of a traced array begins."""
+_SHOWS = frozenset({"IPython", "_pytest", "bdb", "code", "logging", "pdb", "pydevd", "traceback", "unittest"})
+"""Packages that ask for text in order to show it."""
 
 
-class TracedText(str):
+class _Local(threading.local):
+    asked: list[int] | None = None
+    """Where text is made that will be marked: how often traced arrays were asked."""
+
+
+_local = _Local()
+
+
+class TracedText:
     """Text that holds the description of a traced array in place of digits.
 
-    While a function is traced it can be printed, logged, put into exceptions, and joined with other text; what depends
+    It can be printed, logged, put into exceptions, and joined with other text; while a function is traced, what depends
     on its characters raises ConcretizationError.
     """
 
-    __slots__ = ()
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     def __str__(self) -> str:
-        return self
+        return shown(self._text)
+
+    def __repr__(self) -> str:
+        return shown(repr(self._text))
+
+    def __format__(self, spec: str) -> str:
+        return shown(self._text)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __add__(self, other: Any) -> Any:
+        return TracedText(self._text + plain_text(other)) if isinstance(other, str | TracedText) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return TracedText(other + self._text) if isinstance(other, str) else NotImplemented
+
+    def __mul__(self, count: Any) -> Any:
+        return TracedText(self._text * count)
+
+    __rmul__ = __mul__
+
+    def __reduce__(self) -> Any:
+        return TracedText, (self._text,)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(str, name):
+            raise AttributeError(f"'str' object has no attribute {name!r}")
+        if name in ("center", "ljust", "rjust", "title", "upper", "lower", "capitalize", "strip", "zfill"):
+            return lambda *args: TracedText(getattr(self._text, name)(*args))  # of description, not of digits
+        if current_trace() is not None:
+            _refuse(f"text.{name}()")
+        return getattr(self._text, name)
 
 
-def plain_text(x: str) -> str:
-    """The same characters, from which anything may follow."""
-    return str.__add__("", x)
+def _refusing(name: str) -> Callable[..., Any]:
+    own = getattr(str, name)
+    what = {"__len__": "the length of text", "__hash__": "a key made of text", "__iter__": "a loop over text"}.get(
+        name, "what is done with text here"
+    )
+
+    def method(self: TracedText, *args: Any) -> Any:
+        if current_trace() is not None:
+            _refuse(what)
+        return own(self._text, *map(plain_text, args))  # pyright: ignore[reportPrivateUsage]
+
+    method.__name__ = name
+    return method
 
 
-_NAMED = re.compile(r"\bTracer\b(?!<|' object is not callable)")  # no array and no number is
+for _name in (
+    "__contains__", "__eq__", "__ge__", "__getitem__", "__gt__", "__hash__", "__iter__", "__le__", "__len__", "__lt__",
+    "__ne__",
+):  # fmt: skip
+    setattr(TracedText, _name, _refusing(_name))
 
 
-def names_a_tracer(error: BaseException) -> bool:
-    """Whether an error is about the class of traced numbers, which a function that is not traced was given; not one that
-    a function of the user's raises.
-    """
-    if isinstance(error, TracejitError) or _NAMED.search(plain_text(str(error))) is None:
-        return False
-    frames = frames_of(error)
-    return not frames or is_installed(frames[-1][0].co_filename) or not raises(*frames[-1])
-
-
-def text(made: Any) -> Any:
-    """What an expression of text gives: marked where a traced array is shown in it."""
-    return TracedText(made) if type(made) is str and MARK in made and current_trace() is not None else made
+def plain_text(x: Any) -> Any:
+    """The characters of text, from which anything may follow."""
+    return x._text if type(x) is TracedText else x  # pyright: ignore[reportPrivateUsage]
 
 
 def _refuse(what: str) -> NoReturn:
@@ -64,53 +124,77 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-def _is_traced(frame: FrameType) -> bool:
-    """Whether code is the function's, not that of a library which shows text, such as `logging`."""
-    return type(frame.f_globals) is not dict or is_internal(frame.f_code.co_filename)
+def shown(description: str) -> str:
+    """What `__str__` and its like, which call this, give for a traced array.
+
+    Raises: ConcretizationError where a traced function would get text that is not marked.
+    """
+    if _local.asked is not None:
+        _local.asked[0] += 1
+        return description
+    if current_trace() is None:
+        return description
+    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    if is_internal(frame.f_code.co_filename) or frame.f_globals.get("__name__", "").partition(".")[0] in _SHOWS:
+        return description
+    while frame is not None:  # a library asks, or the function that is traced
+        if type(frame.f_globals) is not dict or is_internal(frame.f_code.co_filename):
+            _refuse("text that is made here")
+        frame = frame.f_back
+    return description
 
 
-def _refusing(name: str) -> Callable[..., Any]:
-    own = getattr(str, name)
-    what = {"__len__": "the length of text", "__hash__": "a key made of text", "__iter__": "a loop over text"}.get(
-        name, f"text.{name}()" if not name.startswith("__") else "what is done with text here"
-    )
-
-    def method(self: str, *args: Any, **kwargs: Any) -> Any:
-        if current_trace() is not None and _is_traced(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
-            _refuse(what)
-        return own(plain_text(self), *args, **kwargs)
-
-    method.__name__ = name
-    return method
-
-
-def _joining(name: str) -> Callable[..., Any]:
-    own = getattr(str, name)
-
-    def method(self: str, *args: Any, **kwargs: Any) -> Any:
-        return text(own(plain_text(self), *args, **kwargs))
-
-    method.__name__ = name
-    return method
+def made(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The text that a function makes, marked if it has asked traced arrays for theirs."""
+    outer, asked = _local.asked, [0]
+    _local.asked, ASKED.text = asked, current_trace() is not None
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        _local.asked, ASKED.text = outer, outer is not None
+    if outer is not None:  # this becomes part of other text
+        outer[0] += asked[0]
+        return result
+    return TracedText(result) if asked[0] and isinstance(result, str) else result
 
 
-_JOINS = (
-    "__add__", "__format__", "__mod__", "__mul__", "__rmul__", "center", "expandtabs", "format", "join", "ljust",
-    "rjust",
-)  # fmt: skip
-_ASKS = (
-    "__contains__", "__eq__", "__ge__", "__getitem__", "__gt__", "__hash__", "__iter__", "__le__", "__len__", "__lt__",
-    "__ne__",
-)  # fmt: skip
-for _name in dir(str):
-    if _name in _JOINS:
-        setattr(TracedText, _name, _joining(_name))
-    elif _name in _ASKS or not _name.startswith("__"):
-        setattr(TracedText, _name, _refusing(_name))
+def joined(*parts: Any) -> Any:
+    """An f-string of these parts."""
+    return made(lambda: "".join([str(x) for x in parts]))
 
 
-def _radd(self: str, other: Any) -> Any:
-    return text(other + plain_text(self)) if isinstance(other, str) else NotImplemented
+def formatted(value: Any, conversion: str, spec: Any) -> Any:
+    """A part of an f-string: `{value!conversion:spec}`."""
+    if type(value) is TracedText:
+        return value
+    convert: Any = {"r": repr, "s": str, "a": ascii}.get(conversion)
+    return made(lambda: format(value if convert is None else convert(value), plain_text(spec)))
 
 
-TracedText.__radd__ = _radd  # pyright: ignore[reportAttributeAccessIssue]
+def percent(text: str, values: Any) -> Any:
+    """`text % values`"""
+    return made(operator.mod, text, values)
+
+
+def formatter(text: str) -> Callable[..., Any]:
+    """`text.format`"""
+    return lambda *args, **kwargs: made(text.format, *args, **kwargs)
+
+
+def joiner(text: str) -> Callable[[Iterable[Any]], Any]:
+    """`text.join`"""
+    return lambda parts: made(lambda: text.join([str(x) if type(x) is TracedText else x for x in parts]))
+
+
+# -- what functions say that were given traced arrays ------------------------------------------------------------------
+_NAMED = re.compile(r"\bTracer\b(?!<|' object is not callable)|\bTracedText\b")  # no array and no number is callable
+
+
+def names_a_tracer(error: BaseException) -> bool:
+    """Whether an error is about the class of traced numbers, which a function that is not traced was given; not one
+    that a function of the user's raises.
+    """
+    if isinstance(error, TracejitError) or _NAMED.search(str(error)) is None:
+        return False
+    frames = frames_of(error)
+    return not frames or is_installed(frames[-1][0].co_filename) or not raises(*frames[-1])

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from tracejit.ir.extents import is_asked_by_the_user
+from tracejit.ir.extents import ASKED, is_asked_by_the_user
 from tracejit.ir.jaxpr import Var
 from tracejit.support.errors import (
     ConcretizationError,
@@ -41,7 +41,7 @@ from tracejit.tracer.python_operators import (
 )
 from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.tables import FUNCTIONS, METHODS, PROPERTIES
-from tracejit.tracer.traced_text import MARK, TracedText
+from tracejit.tracer.traced_text import MARK, shown
 
 __all__ = ["Lost", "Tracer", "lose"]
 
@@ -320,18 +320,20 @@ class Tracer(Cell):
 
     def __format__(self, spec: str) -> str:
         known = self._number()
-        if known is None and not spec:
-            self.ask()
-            return TracedText(repr(self))
-        if known is None:
-            self._refuse("formatting", "return the array and format it outside")
-        return format(known, spec)
+        if known is not None:
+            return format(known, spec)
+        self.ask()
+        return shown(self._described())
 
     def __str__(self) -> str:
         """Of a Python number its digits, as keys are made of them; an array shows what is known of it."""
         if self._aval.weak and not self._aval.shape:
-            return format(self)
-        return TracedText(repr(self)) if is_asked_by_the_user() else repr(self)
+            known = self._number()
+            if known is not None:
+                return format(known, "")
+            if is_asked_by_the_user():
+                self.ask()
+        return shown(self._described())
 
     def __repr__(self) -> str:
         if self._aval.weak and not self._aval.shape and is_asked_by_the_user():  # a key, or part of one
@@ -339,8 +341,14 @@ class Tracer(Cell):
             if known is not None:
                 return repr(known.item())
             self.ask()
-        shown = f"{MARK}{self.aval} by {self.interpreter.name}>"
-        return TracedText(shown) if is_asked_by_the_user() else shown
+        return shown(self._described())
+
+    def _described(self) -> str:
+        text, ASKED.text = ASKED.text, False  # symbols stay symbols
+        try:
+            return f"{MARK}{self.aval} by {self.interpreter.name}>"
+        finally:
+            ASKED.text = text
 
     def __copy__(self) -> Any:
         return self if self.is_scalar else METHODS["copy"](self, "K")

@@ -379,26 +379,35 @@ class _Calls(ast.NodeTransformer):
         return called(node, "item", node.value, node.slice, self.later(at(node, ast.Constant(None))))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        self.generic_visit(node)
-        return called(node, "text", node) if any(isinstance(x, ast.FormattedValue) for x in node.values) else node
+        if not any(isinstance(x, ast.FormattedValue) for x in node.values):
+            return node
+        return called(node, "joined", *map(self.visit, node.values))
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
-        node.value = self.visit(node.value)
-        if isinstance(node.format_spec, ast.JoinedStr):  # which stays one
-            node.format_spec.values = [self.visit(x) for x in node.format_spec.values]
-        return node
+        conversion = at(node, ast.Constant("" if node.conversion < 0 else chr(node.conversion)))
+        spec = at(node, ast.Constant("")) if node.format_spec is None else self.visit(node.format_spec)
+        if isinstance(spec, ast.JoinedStr):
+            spec = at(node, ast.Constant("".join([x.value for x in spec.values])))  # pyright: ignore[reportAttributeAccessIssue]
+        return called(node, "formatted", self.visit(node.value), conversion, spec)
 
-    visit_Interpolation = visit_FormattedValue  # of templates, from Python 3.14 on
+    def visit_Interpolation(self, node: Any) -> Any:
+        """A part of a template, from Python 3.14 on: its specification stays text."""
+        node.value = self.visit(node.value)
+        return node
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         self.generic_visit(node)
-        return called(node, "text", node) if isinstance(node.op, ast.Mod) and _is_text(node.left) else node
+        return (
+            called(node, "percent", node.left, node.right)
+            if isinstance(node.op, ast.Mod) and _is_text(node.left)
+            else node
+        )
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         f = node.func
         if isinstance(f, ast.Attribute) and f.attr in ("format", "join") and _is_text(f.value):
-            return called(node, "text", node)
+            node.func = called(f, "formatter" if f.attr == "format" else "joiner", f.value)
         first = None if self.function is None else self.function.first
         if isinstance(f, ast.Name) and f.id == "super" and not node.args and not node.keywords and first is not None:
             node.args = [at(node, name("__class__")), at(node, name(first))]

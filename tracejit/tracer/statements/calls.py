@@ -79,8 +79,16 @@ class Statements:
     """A `finally` leaves by a jump."""
     managed: Callable[[Any], Any]
     """The manager of a `with`."""
-    text: Callable[[Any], Any]
-    """What an expression of text gives."""
+    joined: Callable[..., Any]
+    """An f-string."""
+    formatted: Callable[[Any, str, Any], Any]
+    """A part of one."""
+    percent: Callable[[str, Any], Any]
+    """`text % values`"""
+    formatter: Callable[[str], Callable[..., Any]]
+    """`text.format`"""
+    joiner: Callable[[str], Callable[..., Any]]
+    """`text.join`"""
 
 
 _providers: list[Callable[[], Statements]] = []
