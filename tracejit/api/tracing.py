@@ -26,10 +26,10 @@ from tracejit.tracer.absence import absence_of, unmarked, used
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
-from tracejit.tracer.failures import Reason
+from tracejit.tracer.failures import Raised, Reason, failures_noted
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Layout, Open
-from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.operators import OPERATORS, PRIMITIVES
 from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.redirect import tracing
 from tracejit.tracer.restarts import ChangedLater, MasksByValue, NeedStrides, NeedValue
@@ -222,7 +222,14 @@ def trace_call(
             filled[traced[again]] = filled[traced[first]]
         args, kwargs = unflatten(signature.tree, filled)
         with trace.changing(again=functools.partial(may_come_of_extents, signature)):
-            result = (trace.function(function) if redirected else function)(*args, **kwargs)
+            try:
+                result = (trace.function(function) if redirected else function)(*args, **kwargs)
+            except Exception as error:
+                if not failures_noted() or isinstance(error, TracejitError) or may_come_of_extents(signature, error):
+                    raise
+                # it raises on every way, and data decide whether something before it is the error
+                OPERATORS.check_none(PRIMITIVES.full((), np.True_), Raised(error))
+                result = None
         refused = current_interpreter().refused
         if refused is not None:  # the function has caught it: what it did then has not happened
             raise refused

@@ -110,6 +110,40 @@ def in_a_while(x):
     return x
 
 
+def on_every_way(x):
+    if x[0] > 0:
+        raise KeyError("a")
+    raise ValueError("b")
+
+
+def one_or_the_other(x):
+    if x[0] > 0:
+        raise KeyError("a")
+    else:
+        raise ValueError("b")
+
+
+def in_every_iteration(x):
+    for v in x:
+        if v > 0:
+            raise KeyError("a")
+        raise ValueError("b")
+
+
+def after_an_index(x):
+    y = np.zeros(3)
+    y[int(x[0])] = 1
+    raise ValueError("b")
+
+
+def after_a_nest(x):
+    for q in range(len(x)):
+        for p in range(q):
+            if x[p] > 0:
+                raise KeyError("a")
+    raise ValueError("b")
+
+
 def outcome(f: Callable[..., Any], x: Any) -> Any:
     try:
         return f(x).tolist()
@@ -117,7 +151,13 @@ def outcome(f: Callable[..., Any], x: Any) -> Any:
         return next(kind for kind in (KeyError, IndexError, ValueError) if isinstance(error, kind))
 
 
-@pytest.mark.parametrize("f", [which_error, index_first, in_a_loop, in_a_while])
+@pytest.mark.parametrize(
+    "f",
+    [
+        which_error, index_first, in_a_loop, in_a_while, on_every_way, one_or_the_other, in_every_iteration, after_an_index,
+        after_a_nest,
+    ],
+)  # fmt: skip
 def test_the_first_error_is_raised(f: Callable[..., Any]):
     compiled = tj.jit(f)
     for x in ([3.0, 2.0], [-1.0, 2.0], [0.0, 0.0], [200.0, 2.0], [1.0, 300.0], [1.0, 1.0], [-1.0, -1.0]):
