@@ -151,13 +151,13 @@ def outcome(f: Callable[..., Any], x: Any) -> Any:
         return next(kind for kind in (KeyError, IndexError, ValueError) if isinstance(error, kind))
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        which_error, index_first, in_a_loop, in_a_while, on_every_way, one_or_the_other, in_every_iteration, after_an_index,
-        after_a_nest,
-    ],
-)  # fmt: skip
+ERRORS = [
+    which_error, index_first, in_a_loop, in_a_while, on_every_way, one_or_the_other, in_every_iteration,
+    after_an_index, after_a_nest,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", ERRORS)
 def test_the_first_error_is_raised(f: Callable[..., Any]):
     compiled = tj.jit(f)
     for x in ([3.0, 2.0], [-1.0, 2.0], [0.0, 0.0], [200.0, 2.0], [1.0, 300.0], [1.0, 1.0], [-1.0, -1.0]):
