@@ -35,6 +35,7 @@ from tracejit.tracer.interpreter import use_interpreter
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.ownership import MADE_WHILE_TRACING, module_of
 from tracejit.tracer.places import StandIn
+from tracejit.tracer.traced_text import TracedText
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["Kept", "Lowered", "StandIns", "holds_tracer"]
@@ -183,8 +184,8 @@ def _found(x: Any, is_it: Callable[[Any], bool], is_closed: Callable[[Any], bool
 
 
 def holds_tracer(x: Any) -> bool:
-    """Whether a traced array is in a value: in containers and objects, but not in functions."""
-    return _found(x, lambda item: _is(item, (Tracer, Dim)), _sees_stand_ins)
+    """Whether a traced array, or text made of one, is in a value: in containers and objects, but not in functions."""
+    return _found(x, lambda item: _is(item, (Tracer, Dim, TracedText)), _sees_stand_ins)
 
 
 @define(eq=False)

@@ -201,7 +201,7 @@ def dispatching(original: Any, function: Callable[..., Any]) -> Any:
         try:
             result = handed_out(function, *args, **kwargs)
         except DtypeError as error:
-            if any(map(_holds_tracer, (*args, *kwargs.values()))):
+            if any(_holds_tracer(x) or _holds_text(x) for x in (*args, *kwargs.values())):
                 raise
             pass_over(error)
             return original(*args, **kwargs)  # text, objects, complex numbers: NumPy's own array
@@ -246,6 +246,10 @@ class MethodsOfUfunc:
             )
 
         return functools.update_wrapper(call, original)
+
+
+def _holds_text(x: Any) -> bool:
+    return type(x) is TracedText or (isinstance(x, (list, tuple)) and any(map(_holds_text, x)))
 
 
 def _holds_tracer(x: Any) -> bool:

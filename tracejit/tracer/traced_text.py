@@ -11,6 +11,7 @@ import operator
 import re
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, NoReturn
@@ -36,6 +37,8 @@ _SHOWS = frozenset({"IPython", "_pytest", "bdb", "code", "logging", "pdb", "pyde
 class _Local(threading.local):
     asked: list[int] | None = None
     """Where text is made that will be marked: how often traced arrays were asked."""
+    trace: weakref.ref[Any] | None = None
+    """The one in which there was marked text last."""
 
 
 _local = _Local()
@@ -52,6 +55,8 @@ class TracedText:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        trace = current_trace()
+        _local.trace = None if trace is None else weakref.ref(trace)
 
     def __str__(self) -> str:
         return shown(self._text)
@@ -191,10 +196,14 @@ _NAMED = re.compile(r"\bTracer\b(?!<|' object is not callable)|\bTracedText\b") 
 
 
 def names_a_tracer(error: BaseException) -> bool:
-    """Whether an error is about the class of traced numbers, which a function that is not traced was given; not one
-    that a function of the user's raises.
+    """Whether an error is about the class of traced numbers, or may be about text made of them (`eval` does not say
+    what it was given), which a function that is not traced was given; not one that a function of the user's raises.
     """
-    if isinstance(error, TracejitError) or _NAMED.search(str(error)) is None:
+    if isinstance(error, TracejitError):
+        return False
+    trace = None if _local.trace is None else _local.trace()
+    given_text = isinstance(error, TypeError) and trace is not None and trace is current_trace()
+    if not given_text and _NAMED.search(str(error)) is None:
         return False
     frames = frames_of(error)
     return not frames or is_installed(frames[-1][0].co_filename) or not raises(*frames[-1])
