@@ -9,6 +9,7 @@ import io
 import logging
 import pprint
 import re
+import statistics
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -167,7 +168,14 @@ def durations(x, n):
     return s
 
 
-@pytest.mark.parametrize("f", [powers, over_a_range, caught, durations])
+def means(x, n):
+    r = 0.0
+    for _ in range(int(n[0])):
+        r += statistics.mean(list(x))
+    return r
+
+
+@pytest.mark.parametrize("f", [powers, over_a_range, caught, durations, means])
 def test_functions_that_take_no_traced_number_do_not_decide(f: Callable[..., Any]):
     with pytest.raises(TracerError, match="Tracer"):
         tj.jit(f)(X, N)

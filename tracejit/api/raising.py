@@ -63,8 +63,8 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
             symbols = symbols_here()
             if symbols:
                 raise DimDependent(symbols) from error
-            if names_a_tracer(error):
-                raise given_a_tracer(error) from error
+        if names_a_tracer(error):
+            raise given_a_tracer(error) from error
         raise Raises(block, error) from None
 
 
