@@ -427,11 +427,6 @@ def test_numbers_as_keys():
             "tolist() needs the value of a traced array f64[3], which is not known while tracing; return the array and call tolist() outside",
             "x.tolist()",
         ),
-        (
-            lambda x: f"{x[0]:.2f}",
-            "formatting needs the value of a traced array f64[], which is not known while tracing; return the array and format it outside",
-            "x[0]:.2f",
-        ),
     ],
 )
 def test_values_that_are_needed_while_tracing(function: Any, message: str, marked: str):

@@ -33,6 +33,9 @@ __all__ = ["as_numpy_raises", "given_a_tracer", "is_refusal", "numpys"]
 _MOST = 1_000_000
 """Elements of an array that NumPy is tried with."""
 
+_STAND_FOR_PYTHON = ("looked_up.py", "conditions.py")
+"""Modules whose functions do what rewritten code did: the operation is what they call."""
+
 _Operation = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 
 
@@ -116,7 +119,7 @@ def _frame_of_operation(error: BaseException) -> FrameType | None:
         frame = at.tb_frame
         if not is_internal(frame.f_code.co_filename):
             within, found = frame, None
-        elif within is not None and found is None:
+        elif within is not None and found is None and not frame.f_code.co_filename.endswith(_STAND_FOR_PYTHON):
             found = frame
         at = at.tb_next
     return found

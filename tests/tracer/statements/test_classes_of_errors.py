@@ -391,3 +391,28 @@ def test_a_method_that_is_not_supported_is_there():
 def test_values_beside_differences_may_be_the_array_itself():
     for f in (lambda x: np.ediff1d(x, to_end=x), lambda x: np.ediff1d(x, to_begin=x, to_end=x)):
         np.testing.assert_array_equal(tj.jit(f)(np.array([5, 1, 7])), f(np.array([5, 1, 7])))
+
+
+def _taken(x, k):
+    return x[k]
+
+
+def by_a_variable(x):
+    try:
+        return _taken(np.arange(3.0), 3)
+    except Exception as error:
+        return [type(error).__name__]
+
+
+def compared_by_a_variable(x):
+    y = np.ones(len(x) + 1)
+    try:
+        return bool((x < y).any())
+    except Exception as error:
+        return [type(error).__name__]
+
+
+@pytest.mark.parametrize("f", [by_a_variable, compared_by_a_variable])
+def test_what_is_rewritten_raises_the_same_class(f: Callable[..., Any]):
+    x = np.ones(4)
+    assert tj.jit(f)(x) == f(x)
