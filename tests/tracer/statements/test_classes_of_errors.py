@@ -3,6 +3,7 @@
 import contextlib
 import linecache
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
