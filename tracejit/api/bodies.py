@@ -18,7 +18,7 @@ from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import Restart, TracerError, UnsupportedError
 from tracejit.support.nodes import evolve
 from tracejit.support.source import user_location
-from tracejit.support.tree import TreeDef, flatten, flatten_like, unflatten
+from tracejit.support.tree import LEAF, TreeDef, flatten, flatten_like, split_node, unflatten
 from tracejit.tracer.absence import absence_of, perhaps, unmarked, used
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
@@ -90,10 +90,11 @@ def apart(tree: Any) -> Any:
     absence = absence_of(tree)
     if absence is not None:  # which of its values it has, or None, the caller asks
         return perhaps(apart(unmarked(tree)), absence.flag, absence.name, none=absence.none)
-    leaves, treedef = flatten(tree)
-    if treedef.kind == "leaf":
+    split = split_node(tree)
+    if split is None:
         return own(tree)
-    return unflatten(treedef, [apart(x) for x in leaves])
+    kind, data, children = split
+    return unflatten(TreeDef(kind, data, (LEAF,) * len(children)), [apart(x) for x in children])
 
 
 def check_none_mixed(tree: Any) -> None:

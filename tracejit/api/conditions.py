@@ -32,6 +32,7 @@ from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
+from tracejit.tracer.mixed import is_pythons, without_mark
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.slots import HeldChanges
 from tracejit.tracer.statements.decisions import Site
@@ -264,6 +265,9 @@ def identical(x: Any, y: Any) -> Any:
             absence.use()
         if other is None:
             return absence.flag if none and absence is not None else one is None
+        if type(one) is Tracer and type(other) is bool and one.mixed is not None and one.dtype == np.bool_ and not none:
+            same = np.equal(without_mark(one), other)  # if it is one of Python's
+            return python_bool(np.logical_and(same, is_pythons(one)))
         if type(one) is Tracer and type(other) is bool and one.aval.weak and one.dtype == np.bool_:
             there = unmarked(one) if none else one
             same = there if other else np.logical_not(there)

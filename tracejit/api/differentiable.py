@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.api.bodies import check_none_mixed
 from tracejit.api.option_checks import flag, positions
 from tracejit.api.transform import (
     Call,
@@ -26,6 +27,7 @@ from tracejit.support.tree import flatten, unflatten
 from tracejit.tracer.absence import used
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.linearize import Linearized, linearize as flat_linearize
+from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "Like",
@@ -80,6 +82,8 @@ class Prepared:
         extra, self.out["aux"] = flatten(aux)
         for x in extra:
             used(x)  # as those of the result
+        check_none_mixed(extra)
+        self.out["weak"] = [isinstance(x, Tracer) and x.aval.weak for x in extra]
         self.out["main"] = len(main)
         return main + extra
 
@@ -88,7 +92,11 @@ class Prepared:
 
     def aux(self, values: Sequence[Any], own: Owner) -> Any:
         """The aux result from the values after the main ones."""
-        return unflatten(self.out["aux"], [own(x) for x in values[self.out["main"] :]])
+        found = [own(x) for x in values[self.out["main"] :]]
+        for x, weak in zip(found, self.out["weak"], strict=True):
+            if weak and isinstance(x, Tracer):
+                x.weaken()
+        return unflatten(self.out["aux"], found)
 
     def result(self, values: Sequence[Any], own: Owner) -> Any:
         return unflatten(self.out["tree"], [own(x) for x in values[: self.out["main"]]])

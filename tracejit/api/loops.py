@@ -396,7 +396,7 @@ def _count(
         traced_branch(runs, only, lambda: None, variables, [], [], (), site)
 
 
-def _where_python_raises_none(error: Exception) -> TracerError:
+def _where_python_raises_none(error: BaseException) -> TracerError:
     return TracerError(
         f"{type(error).__name__} in a loop whose numbers only the program knows, where Python raises none with its "
         f"first ones: {error.message if isinstance(error, TracejitError) else error}",

@@ -50,7 +50,9 @@ class KernelFunction:
         return self._plain(*args) if self._rule is None else self._rule(*args)
 
     def _plain(self, *args: Any) -> Any:
-        made = bind(self._primitive, *[OPERATORS.to_dtype(x, aval_of_argument(x).dtype) for x in args])
+        operands = [OPERATORS.to_dtype(x, aval_of_argument(x).dtype) for x in args]
+        self._made.results([aval_of_argument(x) for x in operands])  # which tells whether there is one
+        made = bind(self._primitive, *operands)
         return made[0] if self._single() else tuple(made)
 
     def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +108,7 @@ def kernel(
     items each has (in SPIR-V the number is part of the code). sizes: numbers, or a function that gives them. Extents
     of these structs may be symbols; `+`, `*` and `//` of them work.
     fallback: a function of arrays that computes the same: traced on backends without a source, and differentiated
-    where there is no `defjvp` or `defvjp`.
+    where there is no `defjvp` or `defvjp`. What these functions read from outside counts when a program is compiled.
 
     Raises: UserError for what is no source; UnsupportedError where a backend has neither source nor fallback, and for
     derivatives without fallback or rule; CompileError, with source and log, where a driver does not take it.

@@ -14,6 +14,7 @@ from tracejit.support.errors import (
     IndexOutOfBounds,
     NegativePower,
     NumberOutOfBounds,
+    Restart,
     TracejitError,
     TracerError,
     name_in,
@@ -33,7 +34,7 @@ __all__ = ["Raises", "raise_where", "run_block"]
 class Raises(Again):
     """A block raises an exception whenever it runs."""
 
-    def __init__(self, block: Callable[[], Any], exception: Exception) -> None:
+    def __init__(self, block: Callable[[], Any], exception: BaseException) -> None:
         super().__init__()
         self.block = block
         self.exception = exception
@@ -54,6 +55,8 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
     except Exception as error:
         code, place = frames_of(error)[-1]
         trace = current_trace()
+        if trace is not None:
+            trace.loops.given.check()  # what has changed unseen may be why
         if isinstance(error, NameError):
             if trace is not None and name_in(error) in trace.loops.dropped:
                 raise
@@ -65,6 +68,10 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
                 raise DimDependent(symbols) from error
         if names_a_tracer(error):
             raise given_a_tracer(error) from error
+        raise Raises(block, error) from None
+    except BaseException as error:  # such as that of sys.exit
+        if isinstance(error, Restart | Again) or not (isinstance(error, SystemExit) or raises(*frames_of(error)[-1])):
+            raise
         raise Raises(block, error) from None
 
 

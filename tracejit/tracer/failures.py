@@ -73,13 +73,13 @@ class Reason:
 class Raised:
     """An exception that the function raises on a condition which only the program knows."""
 
-    exception: Exception
+    exception: BaseException
 
     @property
     def text(self) -> str:
         return f"{type(self.exception).__name__}: {self.exception}"
 
-    def error(self, location: Location | None = None) -> Exception:
+    def error(self, location: Location | None = None) -> Any:
         """The exception, a new one for each call that fails."""
         from copy import copy  # for speed of import
 
@@ -88,6 +88,7 @@ class Raised:
         except Exception:  # a class whose objects cannot be copied
             made = self.exception
         made.__traceback__ = made.__context__ = None
+        made.__cause__, made.__suppress_context__ = self.exception.__cause__, self.exception.__suppress_context__
         if any(type(x) is TracedText for x in made.args):
             made.args = tuple(map(plain_text, made.args))
         if location is not None:

@@ -1,5 +1,6 @@
 """What Python's operators do with a traced array or number, and with whom they leave it to."""
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from tracejit.support.source import user_location
 from tracejit.tracer.calls import handed_out, unchecked
 from tracejit.tracer.cell import Cell, check_is_number
 from tracejit.tracer.current import give_up, wants_booleans
-from tracejit.tracer.mixed import computed, has_mixed
+from tracejit.tracer.mixed import computed, has_mixed, is_pythons, marked
 from tracejit.tracer.operators import ARITHMETIC, OPERATORS
 from tracejit.tracer.tables import FUNCTIONS
 
@@ -182,7 +183,15 @@ def _is_complex(x: Any) -> bool:
 
 def _of_mixed(name: str, function: Callable[..., Any], x: Any, y: Any) -> Any:
     """An operator on operands of which one is a mixed number."""
+    if name in ("and", "or", "xor") and all(map(_is_bool, (x, y))):
+        result = unchecked(function, *[np.bool_(z) if type(z) is bool else z for z in (x, y)])
+        pythons = [is_pythons(z) if isinstance(z, Cell) else True for z in (x, y)]
+        return result if any(p is False for p in pythons) else marked(result, functools.reduce(np.logical_and, pythons))
     return computed(partial(unchecked, function), (python_operand(x), python_operand(y)), name)
+
+
+def _is_bool(x: Any) -> bool:
+    return type(x) is bool or (isinstance(x, Cell) and x.dtype.kind == "b")
 
 
 def _may_be_zero(x: Any) -> bool:

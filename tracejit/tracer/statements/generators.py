@@ -141,7 +141,8 @@ class _Generators(ast.NodeTransformer):
         """What the function of `min` or `max` does: the first of several that are as small, or as great, is kept."""
         kept = self.total
         element, by, most = _others(kept)
-        is_new: ast.expr = ast.Compare(name(kept), [ast.Is()], [ast.Constant(None)])
+        first = most if "key@" in given else kept  # None may be an element that has a key
+        is_new: ast.expr = ast.Compare(name(first), [ast.Is()], [ast.Constant(None)])
         compared, with_it = (by, most) if "key@" in given else (element, kept)
         better = ast.Compare(name(compared), [ast.Lt() if kind == "min" else ast.Gt()], [name(with_it)])
         keeps: list[ast.stmt] = [ast.Assign([name(kept, ast.Store)], name(element))]
