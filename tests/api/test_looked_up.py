@@ -312,3 +312,35 @@ def test_lists_at_such_places_are_read():
 def test_whether_numbers_are_one_object_is_not_known(f: Callable[..., Any]):
     with pytest.raises(TracejitError, match="known to Python alone"):
         tj.jit(f)(np.array([1, 0]), 1.5)
+
+
+def test_what_a_lost_change_would_lead_to_is_no_error_of_the_function():
+    def f(i):
+        table = [[0, 0], [1, 1]]
+        table[i[0]][0] = 5
+        if table[0][0] == 0 and table[1][0] == 1:
+            raise ValueError("lost")
+        return table
+
+    with pytest.raises(TracejitError, match="depending on the data"):
+        tj.jit(f)(np.array([1]))
+
+
+def test_the_greatest_by_a_key_may_be_none():
+    def f(x):
+        return max([None, 1.0], key=lambda t: 1 if t is None else 0), min(
+            [3, None], key=lambda t: 0 if t is None else 1
+        )
+
+    assert tj.jit(f)(np.ones(2)) == f(np.ones(2))
+
+
+def test_bools_that_are_pythons_or_numpys():
+    def f(x, k):
+        q = x[0] > 0 and k > 0
+        return q & True, q is True, q ^ True, q | (x[1] > 0)
+
+    compiled = tj.jit(f)
+    for x in ([1.0, 2.0], [-1.0, 2.0], [-1.0, -2.0]):
+        for k in (3, -3):
+            assert compiled(np.array(x), k) == f(np.array(x), k)

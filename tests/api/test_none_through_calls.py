@@ -195,3 +195,23 @@ def test_the_greatest_of_nothing_has_no_derivative():
 def _by_differences(f: Callable[..., Any], z: Any, k: int) -> Any:
     steps = 1e-6 * np.eye(len(z))
     return np.array([(f(z + h, k) - f(z - h, k)) / 2e-6 for h in steps])
+
+
+def test_a_tuple_in_a_result_of_a_compiled_function():
+    inner = tj.jit(lambda x, v: (pair(x, v), x[0]))
+
+    def f(x, v):
+        found, first = inner(x, v)
+        return -first if found is None else found[0] + found[1]
+
+    compiled = tj.jit(f)
+    for v in (9.0, 0.0, 9.0):
+        assert compiled(X, v) == (-X[0] if v == 0.0 else X[0] + X[1])
+
+
+def test_an_aux_result_keeps_its_class():
+    def f(v):
+        return (v**2).sum(), (int(v[0]), float(v[1]), v[1])
+
+    found = tj.jit(lambda v: tj.value_and_grad(f, has_aux=True)(v)[0][1])(X)
+    assert [type(x) for x in found] == [int, float, np.float64]

@@ -239,25 +239,28 @@ _OF_A_DOMAIN = (
     "acos", "acosh", "asin", "atanh", "fmod", "gamma", "lgamma", "log", "log10", "log1p", "log2", "pow", "remainder",
     "sqrt",
 )  # fmt: skip
-_GROWING = "cosh", "exp", "exp2", "expm1", "ldexp", "sinh"
-_RAISING = {
-    **dict.fromkeys(_OF_A_DOMAIN, (ValueError, "math domain error", frozenset[str]())),
-    **dict.fromkeys(_GROWING, (OverflowError, "math range error", frozenset({"OverflowError", "ArithmeticError"}))),
-}
+_OF_THE_FINITE = "cos", "sin", "tan"
+_GROWING = "cosh", "exp", "exp2", "expm1", "gamma", "ldexp", "pow", "sinh"
+_RAISING = (
+    (_OF_A_DOMAIN, ValueError, "math domain error", frozenset[str]()),
+    (_OF_THE_FINITE, ValueError, "math domain error", frozenset({"ValueError"})),
+    (_GROWING, OverflowError, "math range error", frozenset({"OverflowError", "ArithmeticError"})),
+)
 """What functions of `math` raise where NumPy's have a value: the class, the text, and by which classes that is caught
-(nobody writes `except Exception` for results that are too great).
+(nobody writes `except Exception` for results that are too great, or for infinite angles).
 """
 
 
 def _where_math_raises(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of `math` that gives NumPy's NaN or infinity only where no `except` waits for an error."""
-    if name not in _RAISING:
+    found = [(kind, text, by) for names, kind, text, by in _RAISING if name in names]
+    if not found:
         return function
-    kind, text, by = _RAISING[name]
 
     def call(*args: Any) -> Any:
         if any(isinstance(x, Tracer) for x in args):
-            OPERATORS.refuse_if_caught(kind, f"{kind.__name__} ({text})", by=by, numbers=args)
+            for kind, text, by in found:
+                OPERATORS.refuse_if_caught(kind, f"{kind.__name__} ({text})", by=by, numbers=args)
         return function(*args)
 
     return functools.update_wrapper(call, function)

@@ -39,6 +39,10 @@ _ARRAYS = frozenset({bool, int, float, complex, list, tuple, str, np.ndarray})
 _BITWISE = ("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge")
 """Operators under which Python's bools are no integers."""
 _DIVIDING = ("truediv", "floordiv", "mod", "divmod")
+_OF_RESULTS = frozenset({"ArithmeticError", "OverflowError"})
+_OF_VALUES = frozenset({"ValueError"})
+_OF_ZEROS = frozenset({"ArithmeticError", "ZeroDivisionError"})
+"""By which classes errors are caught that are rare: nobody writes `except Exception` for them."""
 _ORDERED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _GROWING = ("add", "sub", "mul", "pow", "lshift", "floordiv", "divmod")
 """Operators by which integers outgrow 64 bits."""
@@ -153,6 +157,10 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
             OPERATORS.check_growth(name, x, y)
         if name in _DIVIDING:
             _check_divisor(y)
+        if name == "pow":
+            _check_power(x, y)
+        if name in ("lshift", "rshift") and isinstance(y, Cell) and _may_be_negative(y):
+            OPERATORS.refuse_if_caught(ValueError, "ValueError (a negative shift count)", by=_OF_VALUES, numbers=(y,))
     result = _number(handed_out(function, x, y), other)
     if is_number and name in COMPARISONS and isinstance(result, Cell):
         if not wants_booleans():
@@ -177,6 +185,15 @@ def _check_divisor(y: Any) -> None:
     OPERATORS.refuse_if_caught(ZeroDivisionError, "ZeroDivisionError", numbers=(y,))
 
 
+def _check_power(x: Any, y: Any) -> None:
+    """Python refuses powers of floats that are too great, and of zero to negative numbers."""
+    if not any((x.dtype.kind if isinstance(x, Cell) else "f" if type(x) is float else "") == "f" for x in (x, y)):
+        return
+    OPERATORS.refuse_if_caught(OverflowError, "OverflowError", by=_OF_RESULTS, numbers=(x, y))
+    if isinstance(y, Cell) or y < 0:
+        OPERATORS.refuse_if_caught(ZeroDivisionError, "ZeroDivisionError", by=_OF_ZEROS, numbers=(x, y))
+
+
 def _is_complex(x: Any) -> bool:
     return type(x) is complex or (isinstance(x, Cell) and x.dtype.kind == "c")
 
@@ -188,6 +205,11 @@ def _of_mixed(name: str, function: Callable[..., Any], x: Any, y: Any) -> Any:
         pythons = [is_pythons(z) if isinstance(z, Cell) else True for z in (x, y)]
         return result if any(p is False for p in pythons) else marked(result, functools.reduce(np.logical_and, pythons))
     return computed(partial(unchecked, function), (python_operand(x), python_operand(y)), name)
+
+
+def _may_be_negative(x: Cell) -> bool:
+    low = x.seen().value_range()[0]
+    return low is None or low < 0
 
 
 def _is_bool(x: Any) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import linecache
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -417,3 +418,62 @@ def compared_by_a_variable(x):
 def test_what_is_rewritten_raises_the_same_class(f: Callable[..., Any]):
     x = np.ones(4)
     assert tj.jit(f)(x) == f(x)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda v: 2.0 ** (v * 1000),
+        lambda v: 0.0**-v,
+        lambda v: 5 << -int(v),
+        lambda v: math.sin(v),
+        lambda v: math.pow(v, 400.0),
+        lambda v: math.gamma(v),
+    ],
+)
+def test_errors_of_numbers_that_an_except_waits_for(operation: Callable[[Any], Any]):
+    def f(x):
+        try:
+            return operation(float(x[0]))
+        except (OverflowError, ZeroDivisionError, ValueError):
+            return -1.0
+
+    with pytest.raises(TracerError, match="known to the program alone"):
+        tj.jit(f)(np.array([2.0]))
+
+
+class Stop(BaseException):
+    pass
+
+
+def stopped(x):
+    for v in x:
+        if v > 2:
+            raise Stop(v)
+    return x.sum()
+
+
+def exited(x):
+    if x[0] > 0:
+        sys.exit("diverged")
+    return x.sum()
+
+
+@pytest.mark.parametrize(("f", "kind"), [(stopped, Stop), (exited, SystemExit)])
+def test_exceptions_that_are_no_errors(f: Callable[..., Any], kind: type[BaseException]):
+    compiled = tj.jit(f)
+    assert compiled(np.array([-1.0, 1.0])) == 0.0
+    with pytest.raises(kind):
+        compiled(np.array([1.0, 3.0]))
+    assert compiled(np.array([-2.0, 1.0])) == -1.0
+
+
+def test_nor_does_a_handler_of_them_run():
+    def f(x):
+        try:
+            return exited(x)
+        except SystemExit:
+            return -1
+
+    with pytest.raises(TracerError, match="SystemExit"):
+        tj.jit(f)(np.array([-1.0]))
