@@ -289,3 +289,23 @@ def test_memory_has_an_element_where_a_program_computes_none():
     assert (held(count, values), held(N - 2, values), held(count + 3, values)) == (1, 0, 3)
     buffer = ProgramBuffer("t", "f64", (count, N - 2), "temporary")
     assert [evaluate(n, values) for n in buffer.room] == [1, 0]
+
+
+def test_quotients_of_quotients_are_one():
+    n = Dim.symbol("n")
+    x: Any = n
+    for _ in range(30):
+        x = (x + 1) // 2
+    assert str(x).count("floordiv") == 1
+    rng = random.Random(0)
+    for _ in range(300):
+        made: Any = n * rng.randint(1, 3) + rng.randint(-3, 5)
+        steps = [(rng.randint(1, 5), rng.randint(-3, 4)) for _ in range(rng.randint(1, 4))]
+        found = made
+        for by, more in steps:
+            found = found // by + more
+        for size in (2, 3, 5, 17, 1001):
+            want = evaluate(made, {"n": size})
+            for by, more in steps:
+                want = want // by + more
+            assert (evaluate(found, {"n": size}) if isinstance(found, Dim) else found) == want

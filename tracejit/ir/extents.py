@@ -217,6 +217,9 @@ class Dim:
         exact = _divide(self, other)
         if exact is not None:
             return exact
+        if type(other) is int and (quotient := _quotient(self)) is not None:
+            (above, below), added = quotient
+            return (above + added * below) // (below * other)
         whole, rest = _whole(self, other)
         return whole + (Dim((((("floordiv", rest, other),), 1),)) if isinstance(rest, Dim) else rest // other)
 
@@ -439,6 +442,17 @@ def is_asked_by_the_user(depth: int = 2) -> bool:
 
 Extent: TypeAlias = int | Dim
 Shape: TypeAlias = tuple[Extent, ...]
+
+
+def _quotient(x: Dim) -> tuple[tuple[Extent, int], int] | None:
+    """((a, b), c) of a // b + c, where b is a positive number, so that another division makes one of both."""
+    atoms = [(monomial, count) for monomial, count in x.terms if monomial]
+    if len(atoms) != 1 or atoms[0][1] != 1 or len(atoms[0][0]) != 1:
+        return None
+    (atom,) = atoms[0][0]
+    if isinstance(atom, str) or atom[0] != "floordiv" or type(atom[2]) is not int or atom[2] <= 0:
+        return None
+    return (atom[1], atom[2]), sum(count for monomial, count in x.terms if not monomial)
 
 
 def _is_extent(x: object) -> bool:
