@@ -226,7 +226,8 @@ def trace_call(
                 result = (trace.function(function) if redirected else function)(*args, **kwargs)
             except Exception as error:
                 trace.loops.given.check()  # what has changed unseen may be why
-                if not failures_noted() or isinstance(error, TracejitError) or may_come_of_extents(signature, error):
+                known = isinstance(error, TracejitError | NameError)  # of names that a loop has dropped
+                if known or not failures_noted() or may_come_of_extents(signature, error):
                     raise
                 # it raises on every way, and data decide whether something before it is the error
                 OPERATORS.check_none(PRIMITIVES.full((), np.True_), Raised(error))
