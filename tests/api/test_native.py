@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tests.backends.plain_c import EVERY_BACKEND
-from tracejit.backends.registry import backend_reason
 from tracejit.support.errors import CompileError, DtypeError, OptionError, ShapeError, UnsupportedError, UserError
 
 pytestmark = pytest.mark.opencl
@@ -27,14 +25,6 @@ Y = np.linspace(1.0, 2.0, 1003)
 
 def product(x: Any, y: Any) -> Any:
     return np.multiply(x, y)
-
-
-@pytest.fixture(params=EVERY_BACKEND)
-def backend(request: pytest.FixtureRequest, record_backend: Callable[[str], None]) -> str:
-    record_backend(request.param)
-    if backend_reason(request.param):
-        pytest.skip(backend_reason(request.param))
-    return request.param
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
