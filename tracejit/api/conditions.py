@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from types import FunctionType
 from typing import Any
 
@@ -171,25 +171,22 @@ def _holds_open(x: Any) -> bool:
 
 def _equal_to_one(elements: Sequence[Any], value: Any) -> Any:
     """Whether a tuple or list is equal to one of these."""
-    result: Any = False
-    for y in elements:
-        same = y is value or compared("Eq", value, y)
-        if same is True or (not is_open(same) and same):
-            return True
-        if is_open(same):
-            result = same if result is False else np.logical_or(result, same)
-    return python_bool(result) if isinstance(result, Tracer) else False
+    return _one_holds(y is value or compared("Eq", value, y) for y in elements)
 
 
 def _one_is_none(elements: Sequence[Any]) -> Any:
     """Whether one of these is None."""
+    return _one_holds(identical(y, None) for y in elements)
+
+
+def _one_holds(tests: Iterable[Any]) -> Any:
+    """Whether one of these holds, as far as Python knows; else what the program finds."""
     result: Any = False
-    for y in elements:
-        same = identical(y, None)
-        if same is True:
-            return True
+    for same in tests:
         if is_open(same):
             result = same if result is False else np.logical_or(result, same)
+        elif same:
+            return True
     return python_bool(result) if isinstance(result, Tracer) else False
 
 
