@@ -1,5 +1,5 @@
-"""Random programs with items at places that data decide and the order of tuples, and with expressions that raise only
-while they are traced: slices of the long runs.
+"""Random programs with items at places that data decide and the order of tuples, with expressions that raise only while
+they are traced, and with integers at the ends of their dtypes: slices of the long runs.
 """
 
 from collections.abc import Callable
@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.generators.harness import Case, Tally, verdict
+from tests.generators.integers import integers
 from tests.generators.looked import looked
 from tests.generators.onlytraced import onlytraced
 
 
-@pytest.mark.parametrize("program", [looked, onlytraced])
+@pytest.mark.parametrize("program", [looked, onlytraced, integers])
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_a_slice(program: Callable[[int], Case], first: int):
     tally = Tally()

@@ -200,3 +200,29 @@ def test_numbers_of_captured_arrays_are_keys_of_results(form: str):
     for step in range(3):
         assert repr(jitted(a)) == repr(f(a)), step
         names["I"][step % 2] += 1  # another key from now on
+
+
+class Kind(str):
+    __slots__ = ()
+
+
+def test_keys_of_classes_derived_from_str():
+    f = tj.jit(lambda d, x: [v * x for k, v in d.items()])
+    for make in (Kind, np.str_, str, Kind, Kind, np.str_):
+        got = f({make("a"): A, make("b"): B}, C)
+        np.testing.assert_array_equal(got, [A * C, B * C])
+    g = tj.jit(lambda x: {Kind("a"): x})
+    for _ in range(2):
+        assert [type(k) for k in g(A)] == [Kind]
+
+
+def test_keys_that_are_equal_and_of_other_classes_have_programs_of_their_own():
+    f = tj.jit(lambda d: [i for i, _ in d])
+    g = tj.jit(lambda d, x: [x * i for k in d for i in k])
+    h = tj.jit(lambda d: [1 / k if k else np.copysign(1.0, k) for k in d])
+    for _ in range(2):
+        for one in (1, 1.0, True):
+            assert [type(i) for i in f({(one, 2): A})] == [type(one)]
+            assert repr(g({frozenset([one]): A}, np.arange(2))) == repr([np.arange(2) * one])
+        for zero in (0.0, -0.0, 0):
+            assert h({zero: A}) == [np.copysign(1.0, zero)]

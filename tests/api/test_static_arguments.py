@@ -89,3 +89,27 @@ def test_an_argument_is_given_up_by_its_name():
     u = np.zeros(1000)
     assert f(u, 0.5) is u
     np.testing.assert_array_equal(u, np.full(1000, 0.5))
+
+
+@pytest.mark.parametrize("name", ["f", "fun", "function", "self", "args", "x", "first", "name", "value", "base"])
+def test_parameters_may_have_any_name(name: str):
+    """No name of a parameter of ours is one of a function that is handed on by keyword."""
+    names: dict[str, Any] = {}
+    exec(f"def scaled(y, {name}=2.0):\n    return (y * {name}).sum()", names)
+    scaled, y = names["scaled"], np.ones(3)
+    given = {name: 3.0}
+    assert tj.jit(scaled)(y, **given) == 9.0
+    assert tj.jit(lambda y, **kw: scaled(y, **kw))(y, **given) == 9.0
+    assert functools.partial(tj.jit(scaled), **given)(y) == 9.0
+    assert tj.jit(scaled, static_argnames=name)(y, **given) == 9.0
+    assert tj.jit(lambda y: tj.jit(scaled)(y, **given))(y) == 9.0
+    assert tj.eval_shape(scaled, y, **given).shape == ()
+    assert tj.jit(scaled).lower(y, **given) is not None
+    np.testing.assert_array_equal(tj.jit(tj.grad(scaled))(y, **given), 3 * y)
+
+    def formatted(y):
+        if y[0] > 0:
+            y = y * 2
+        return y, f"{{{name}}}".format(**given)
+
+    assert tj.jit(formatted)(y)[1] == "3.0"

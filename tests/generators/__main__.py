@@ -29,6 +29,7 @@ from tests.generators import (
     failing,
     families,
     harness,
+    integers,
     looked,
     mapped,
     narrowing,
@@ -51,6 +52,7 @@ CHUNKS = {
     "families": 50,
     "handing": 50,
     "held": 100,
+    "integers": 25,
     "looked": 100,
     "mapped": 25,
     "narrowing": 100,
@@ -120,6 +122,10 @@ def _held(seed: int, tally: Tally) -> None:
     _case(rebinding.held(seed), tally)
 
 
+def _integers(seed: int, tally: Tally) -> None:
+    _case(integers.integers(seed), tally)
+
+
 def _looked(seed: int, tally: Tally) -> None:
     _case(looked.looked(seed), tally)
 
@@ -168,7 +174,8 @@ def _mapped(seed: int, tally: Tally) -> None:
 KINDS: dict[str, Callable[[int, Tally], None]] = {
     "branching": _branching, "containers": _containers, "expressions": _expressions,
     "failing": _failing, "families": _families,
-    "handing": _handing, "held": _held, "looked": _looked, "mapped": _mapped, "narrowing": _narrowing,
+    "handing": _handing, "held": _held, "integers": _integers, "looked": _looked, "mapped": _mapped,
+    "narrowing": _narrowing,
     "onlytraced": _onlytraced, "orders": _orders, "pairs": _pairs,
     "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
 }  # fmt: skip

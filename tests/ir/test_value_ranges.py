@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import tracejit as tj
 from tracejit.ir import ranges
 from tracejit.ir.extents import Dim
 from tracejit.ir.ranges import ANYTHING, Range
@@ -105,3 +106,31 @@ def test_chains_as_long_as_programs_are():
         return x
 
     assert told(long, np.int64, (0, 3)) == (5000, 5003)
+
+
+def spread_by(x):
+    i = (np.arange(len(x)) * 2**61) // 2**61
+    return x[i]
+
+
+def spread_in_a_loop(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[(np.int64(i) * 2**61) // 2**61] * i
+    return s
+
+
+def doubled(x):
+    i = np.arange(len(x))
+    for _ in range(62):
+        i = i + i
+    return x[i >> 62]
+
+
+@pytest.mark.parametrize("f", [spread_by, spread_in_a_loop, doubled])
+def test_products_of_extents_that_wrap_around_tell_nothing_of_an_index(f: Any):
+    compiled = tj.jit(f)
+    for size in (3, 27, 28):
+        x = np.arange(1.0, size + 1)
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(compiled(x), f(x))

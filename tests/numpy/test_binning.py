@@ -205,3 +205,18 @@ def test_searchsorted_takes_a_sorter_and_jaxs_method(side: Any):
     same(tj.numpy.digitize(v, np.array([0, 3, 5]), method="sort"), np.digitize(v, [0, 3, 5]).astype(np.int32))
     with pytest.raises(ShapeError, match="method is one of"):
         tj.numpy.searchsorted(a, v, method="guess")
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.bincount(np.arange(len(x)) // 2, weights=x), lambda x: np.bincount(np.arange(len(x)) % 3),
+    lambda x: np.bincount(np.repeat(np.arange(3), len(x))), lambda x: np.bincount(BINS) * x.sum(),
+    lambda x: np.bincount(np.arange(len(x)) // 2, weights=x, minlength=3),
+])  # fmt: skip
+def test_bincount_of_numbers_that_follow_from_sizes(f: Callable[..., Any]):
+    compiled = tj.jit(f)
+    for n in (4, 7, 8, 2, 1, 7):
+        x = np.arange(1.0, n + 1)
+        same(compiled(x), f(x))
+
+
+BINS = np.array([0, 2, 2, 1])

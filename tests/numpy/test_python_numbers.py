@@ -668,3 +668,31 @@ class Access(enum.IntFlag):
 def test_flags_are_integers(form: str):
     f = eval(f"lambda n: {form}", {"m": Access.WRITE})
     assert [tj.jit(f)(n) for n in (1, 2, 3)] == [f(n) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("expression", [
+    "round(n, -1)", "round(n, -2)", "round(n, 0)", "round(n)", "n * np.int64(2)", "n + np.uint8(3)", "n // np.int64(2)",
+    "n % np.int16(4)", "n - np.int64(2)", "divmod(n, np.int64(3))[0]", "(n > np.int64(5)) + np.int8(1)",
+    "(n == np.int64(27)) + np.int8(1)", "~(n != np.int64(3))", "(n < np.int64(3)) | False", "n ** np.int64(2)",
+    "np.int64(2) * n", "abs(np.int64(3) - n)", "max(n, np.int64(9))", "-(-n // np.int64(2))",
+])  # fmt: skip
+def test_extents_with_numbers_of_numpy_that_the_function_writes(expression: str):
+    """They are NumPy's: a narrow array beside them is as wide as they are."""
+    f = eval(f"lambda x: (lambda n: x * ({expression}))(len(x))", {"np": np})
+    compiled = tj.jit(f)
+    for size in (3, 27, 28, 5, 2, 1, 0):
+        for dtype in (np.int8, np.float32):
+            x = np.ones(size, dtype)
+            got, want = compiled(x), f(x)
+            np.testing.assert_array_equal(got, want)
+            assert got.dtype == want.dtype
+
+
+def test_unsigned_integers_with_their_highest_bit():
+    a = np.array([0, 1, 2**63, 2**64 - 1, 2**63 + 5], np.uint64)
+    for f in (
+        lambda a, b: (a ^ b) >= np.uint64(2**63), lambda a, b: np.minimum(a ^ b, np.uint64(2**63)),
+        lambda a, b: ((a ^ b) >> np.uint64(63)) == 1, lambda a, b: np.clip(a ^ b, np.uint64(7), np.uint64(2**63 + 1)),
+        lambda a, b: np.where((a ^ b) > np.uint64(2**63 - 1), 1, 0),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(tj.jit(f)(a[:, None], a), f(a[:, None], a))

@@ -265,3 +265,150 @@ def test_errors_show_numbers_that_are_formatted():
     with pytest.raises(ValueError, match=r"bad Tracer<.*> 1 Tracer<") as caught:
         compiled(-X)
     assert isinstance(caught.value.args[0], str)
+
+
+class Box:
+    def __init__(self, v):
+        self.v = v
+
+    def __repr__(self):
+        return "Box(%r)" % (self.v,)  # noqa: UP031
+
+
+class Label:
+    def __init__(self, v):
+        self.v, self.n = v, 0
+
+    def __str__(self):
+        return str(self.v)
+
+    def __format__(self, spec):
+        return "q" + format(self.v, ".2f") if spec == "q" else f"{self.v}"
+
+
+class Failure(RuntimeError):
+    def __init__(self, message, *, code=1):
+        self.message, self.code = message, code
+
+    def __str__(self):
+        return f"[{self.code}] {self.message}"
+
+
+FORMAT, BRACES, COMMA = "value %.3e at %d", "value {:.2f}", ", "
+
+
+def test_formats_that_ask_for_digits_are_shown(capsys: pytest.CaptureFixture[str]):
+    def plain(x, n):
+        print("%d: %8.3f %s %%" % (n[0], x[0], "a"))  # noqa: UP031
+        print("%(b)5d %(a)g %(c)s" % {"a": x[0], "b": 3, "c": "d"})  # noqa: UP031
+        print("%*d %.*f %-5i|" % (4, 7, 2, x[0], 5))  # noqa: UP031
+        print(FORMAT % (x[0], 3), BRACES.format(x[1]), COMMA.join([str(v) for v in x[:2]]))
+        return x * 2
+
+    np.testing.assert_array_equal(tj.jit(plain)(X, N), X * 2)
+    t = r"Tracer<f64\[\] by jit>"
+    lines = capsys.readouterr().out.splitlines()
+    for line, pattern in zip(
+        lines,
+        (
+            r"Tracer<i64\[\] by jit>: Tracer<f64\[\] by jit> a %",
+            rf"    3 {t} d",
+            rf"   7 {t} 5    \|",
+            rf"value {t} at 3 value {t} {t}, {t}",
+        ),
+        strict=True,
+    ):
+        assert re.fullmatch(pattern, line), line
+
+
+def test_objects_with_text_of_their_own_are_shown(capsys: pytest.CaptureFixture[str]):
+    def f(x):
+        print(Label(x[0]), f"{Label(x[1])} {Box(x[0])!r}", [Box(x[0])])
+        print("%s %r" % (Label(x[0]), Box(x[1])), "{:q} {}".format(Label(x[0]), Label(x[1])))  # noqa: UP031, UP032
+        print(Label(Label(x[0])), ", ".join(str(v) for v in x), ",".join(map(str, x)))
+        return x
+
+    np.testing.assert_array_equal(tj.jit(f)(X), X)
+    assert capsys.readouterr().out.count("Tracer<f64[] by jit>") == 15
+
+
+def test_objects_with_text_of_their_own_in_errors():
+    def carried(x):
+        if x[0] > 100:
+            raise ValueError("bad", Box(x[0]))
+        return x
+
+    def by_its_class(x):
+        if x[0] > 100:
+            raise Failure(f"v {x[0]}", code=3)
+        return x
+
+    for f, text in ((carried, r"'bad', Box\(Tracer<"), (by_its_class, r"\[3\] v Tracer<")):
+        compiled = tj.jit(f)
+        np.testing.assert_array_equal(compiled(X), X)
+        with pytest.raises((ValueError, RuntimeError), match=text):
+            compiled(X + 200)
+
+
+def padded(x):
+    widths = []
+
+    def pad(v):
+        t = f"{v:.2f}"
+        widths.append(len(t))
+        return t
+
+    print(" ".join(pad(v) for v in x))
+    return max(widths)
+
+
+def counted(x):
+    c = 0
+
+    def label(v):
+        nonlocal c
+        if str(v)[0] == "-":
+            c += 1
+        return "a"
+
+    print("".join(label(v) for v in x))
+    return c
+
+
+class Counting:
+    def __init__(self, v):
+        self.v, self.n = v, 0
+
+    def __str__(self):
+        t = str(self.v)
+        self.n = len(t)
+        return t
+
+
+def by_printing(x):
+    o = Counting(x[0])
+    print(o)
+    return o.n
+
+
+def by_formatting(x):
+    o = Counting(x[0])
+    f"{o}"
+    return o.n
+
+
+def by_mapping(x):
+    lengths = []
+
+    def longest(v):
+        lengths.append(max(map(len, map(str, [v, v]))))
+        return "a"
+
+    print("".join(longest(v) for v in x))
+    return max(lengths)
+
+
+@pytest.mark.parametrize("f", [padded, counted, by_printing, by_formatting, by_mapping])
+def test_text_made_while_text_is_made_does_not_decide(f: Callable[..., Any]):
+    with pytest.raises(TracejitError):
+        tj.jit(f)(np.array([1.0, -2.0, 3.0]))

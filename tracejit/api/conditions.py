@@ -226,12 +226,14 @@ def is_hashed(holder: Any) -> bool:
 
 
 def key_of(value: Any) -> Any:
-    """What a value is to a container that looks for it by its hash: extents are numbers, which have to be known."""
+    """What a value is to a container that looks for it by its hash: extents are numbers, which have to be known;
+    those that the program counts are computed.
+    """
     if isinstance(value, Dim):
-        return value if has_count(value) else value.__index__()
+        return OPERATORS.number_of_extents(value) if has_count(value) else value.__index__()
     if isinstance(value, tuple):
-        for x in value:
-            key_of(x)
+        parts = tuple(map(key_of, value))
+        return value if all(map(operator.is_, parts, value)) else parts
     return value
 
 

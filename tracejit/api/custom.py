@@ -64,7 +64,7 @@ class _Custom:
     def _primitive(self, call: _Call, results: int) -> Any:
         raise NotImplementedError
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if not self._is_defined():
             raise UserError(
                 f"{name_of(self.fun)} has no derivative yet: call its {self.definition} before it",

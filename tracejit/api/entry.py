@@ -245,7 +245,7 @@ def _guard_tree(tree: TreeDef, guards: Any) -> Any:
         return e.StaticGuard(None)
     items = tuple(_guard_tree(child, guards) for child in tree.children)
     if tree.kind == "dict":
-        if not all(isinstance(k, str) for k in tree.data):
+        if not all(type(k) is str for k in tree.data):
             raise KeyError(tree.kind)
         return e.DictGuard(tree.data, items)
     return {"tuple": e.TupleGuard, "list": e.ListGuard}[tree.kind](items)
@@ -270,7 +270,7 @@ def _result_tree(tree: TreeDef, leaves: Any, wrapped: bool, results: Sequence[An
             return e.OutTuple(items)
         case "list":
             return e.OutList(items)
-        case "dict" if all(isinstance(k, str) for k in tree.data):
+        case "dict" if all(type(k) is str for k in tree.data):
             return e.OutDict(tree.data, items)
         case _:
             return e.OutCall(
@@ -413,7 +413,7 @@ def _dispatchable(signature: CallSignature) -> bool:
         t = stack.pop()
         if t.kind not in ("leaf", "none", "tuple", "list", "dict"):
             return False
-        if t.kind == "dict" and not all(isinstance(k, str) for k in t.data):
+        if t.kind == "dict" and not all(type(k) is str for k in t.data):
             return False
         stack.extend(t.children)
     return True

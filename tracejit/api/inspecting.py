@@ -100,7 +100,7 @@ def _seen(what: str, function: Callable[..., Any], args: Any, kwargs: Any, stati
         return _Seen(staged_at_last(lambda **known: stage(flat, given, program=True, **known), trace), out[0])
 
 
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The result of a function in shapes and dtypes; nothing is computed.
 
     args, kwargs: arrays, numbers, or `ShapeDtypeStruct`s in their place.

@@ -79,7 +79,7 @@ class JitFunction(CompiledFunction, Generic[P, R]):
         return JitFunction(function, self._state.options.without_donation())
 
     # -- looking -------------------------------------------------------------------------------------------------------
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and lower for these arguments without running: `.text("jaxpr")`, ... `.text("asm")`.
 
         >>> import numpy as np, tracejit as tj
@@ -232,7 +232,7 @@ def _routed(f: Any, through_python: bool) -> None:
         resume(f)
 
 
-def _miss(f: Any, *args: Any, **kwargs: Any) -> Any:
+def _miss(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """A call no compiled entry serves: trace and compile, or run the function under the interpreter at hand."""
     if current_interpreter() is not eager:
         from tracejit.api.bodies import apart

@@ -25,7 +25,7 @@ from tracejit.api.loops import iteration, repetition
 from tracejit.tracer.catching import caught, ended, leaving, managed
 from tracejit.tracer.numpys_errors import numpys
 from tracejit.tracer.statements.calls import Statements
-from tracejit.tracer.traced_text import formatted, formatter, joined, joiner, percent
+from tracejit.tracer.traced_text import formatted, formatter, given_text, joined, joiner, percent
 
 __all__ = ["STATEMENTS"]
 
@@ -61,5 +61,6 @@ STATEMENTS = Statements(
     formatted=formatted,
     percent=percent,
     formatter=formatter,
+    given_text=given_text,
     joiner=joiner,
 )

@@ -212,6 +212,7 @@ class Dim:
     def __floordiv__(self, other: Extent) -> Extent:
         if not _is_extent(other):
             return self._as_number("__floordiv__", other)
+        other = other if isinstance(other, Dim) else int(other)
         if _negative(other):
             return -self // -other
         exact = _divide(self, other)
@@ -229,6 +230,7 @@ class Dim:
     def __mod__(self, other: Extent) -> Extent:
         if not _is_extent(other):
             return self._as_number("__mod__", other)
+        other = other if isinstance(other, Dim) else int(other)
         if _negative(other):
             return -(-self % -other)
         _, rest = _whole(self, other)
@@ -240,6 +242,8 @@ class Dim:
         return -(-other % -self) if _negative(self) else Dim((((("mod", other, self),), 1),))
 
     def __divmod__(self, other: Extent) -> tuple[Extent, Extent]:
+        if not _is_extent(other):
+            return self._as_number("__divmod__", other)
         return self // other, self % other
 
     def __truediv__(self, other: Any) -> Any:
@@ -262,7 +266,7 @@ class Dim:
     ) = _specialise
 
     def __round__(self, digits: int | None = None) -> Extent:
-        return self
+        return self if digits is None or (type(digits) is int and digits >= 0) else self._specialise()
 
     def __pos__(self) -> Extent:
         return self
@@ -301,6 +305,8 @@ class Dim:
             if other.imag or not float(other.real).is_integer():
                 return False
             other = int(other.real)
+        elif isinstance(other, np.integer) and is_asked_by_the_user():
+            return self._as_number("__eq__", other)
         elif not isinstance(other, (int, np.integer)):
             # Python's other numbers, as of `fractions`, compare with integers
             return bool(self._specialise() == other) if isinstance(other, numbers.Number) else NotImplemented
@@ -315,6 +321,8 @@ class Dim:
         raise _undecided(self, other, difference)
 
     def __ne__(self, other: object) -> bool:
+        if isinstance(other, np.integer) and is_asked_by_the_user():
+            return self._as_number("__ne__", other)
         try:
             return not self == other
         except DimDependent:
@@ -339,7 +347,7 @@ class Dim:
         return self._specialise() if is_asked_by_the_user() else super().__reduce_ex__(protocol)
 
     def _ordered(self, name: str, other: Extent, *, sign: int, strict: bool) -> bool:
-        if not _is_extent(other):
+        if not _is_extent(other, 4):
             return self._as_number(name, other)
         difference = (self - other) * sign
         low, high = _bounds(difference)
@@ -455,8 +463,9 @@ def _quotient(x: Dim) -> tuple[tuple[Extent, int], int] | None:
     return (atom[1], atom[2]), sum(count for monomial, count in x.terms if not monomial)
 
 
-def _is_extent(x: object) -> bool:
-    return isinstance(x, (int, np.integer, Dim))
+def _is_extent(x: object, depth: int = 3) -> bool:
+    """Whether an operation of an extent and this is one.  With a user's NumPy integer its result is NumPy's."""
+    return isinstance(x, (int, Dim)) or (isinstance(x, np.integer) and not is_asked_by_the_user(depth))
 
 
 USUAL = 2**31
@@ -475,14 +484,14 @@ def fits_in_64_bits(x: Dim, sizes: Iterable[Extent] = ()) -> bool:
     known = [monomial for size in sizes for monomial, _ in _terms(size)]
 
     def most(monomial: tuple[Any, ...]) -> int:
-        if all(isinstance(a, str) for a in monomial) and any(
-            all(monomial.count(a) <= size.count(a) for a in monomial) for size in known
-        ):
-            return _MOST_ELEMENTS
         found = 1
         for atom in monomial:
             parts = (atom,) if isinstance(atom, str) else atom[1 : 3 if atom[0] in ("max", "min") else 2]
             found *= max(USUAL if isinstance(part, str) else limit(part) for part in parts)
+        if all(isinstance(a, str) for a in monomial) and any(
+            all(monomial.count(a) <= size.count(a) for a in monomial) for size in known
+        ):
+            return min(found, _MOST_ELEMENTS)
         return found
 
     def limit(x: Extent) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from tracejit.ir.extents import Dim, Extent, greatest_extent, smallest_extent, surely_at_most
+from tracejit.ir.extents import Dim, Extent, fits_in_64_bits, greatest_extent, smallest_extent, surely_at_most
 from tracejit.ir.kernel import Const, Operand, Value
 
 __all__ = [
@@ -243,9 +243,12 @@ def _greatest_end(a: Extent, b: Extent) -> Extent:
 
 
 def _fits(low: Extent, high: Extent, dtype: str) -> bool:
-    """Whether a dtype holds a range; sums of extents are taken to have 64 bits."""
+    """Whether a dtype holds a range; products of extents are taken for sizes of arrays."""
     least, greatest = _HOLDS[dtype]
-    return all(least <= end <= greatest if isinstance(end, int) else dtype == "i64" for end in (low, high))
+    return all(
+        least <= end <= greatest if isinstance(end, int) else dtype == "i64" and fits_in_64_bits(end, [end])
+        for end in (low, high)
+    )
 
 
 def _masked(a: Range, b: Range) -> Range:
@@ -282,9 +285,10 @@ def _rest(a: Range, b: Range) -> Range:
 
 
 def _differing(a: Range, b: Range) -> Range:
-    """x ^ y, which has no sign where neither has one"""
+    """x ^ y, which has no sign and no more bits than the longer one where neither has a sign.  Extents are i64."""
     signless = all(low is not None and surely_at_most(0, low) for low, _ in (a, b))
-    return (0, 2**63 - 1) if signless else ANYTHING
+    bits = max(high.bit_length() if isinstance(high, int) else 63 for _, high in (a, b))
+    return (0, 2**bits - 1) if signless else ANYTHING
 
 
 _COMPUTED: dict[str, Callable[..., Range]] = {

@@ -146,7 +146,7 @@ class vectorize:
         if self._given_doc is not None:
             self.__doc__ = self._given_doc
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self.pyfunc is None:
             self._wrap(*args)
             return self

@@ -98,6 +98,8 @@ def _check_counted(y: ArrayLike, count: Any) -> None:
 def _known_count(y: ArrayLike, least: Any) -> Any:
     """How many elements the result has, if that is known."""
     values = y.seen().made() if isinstance(y, Tracer) else np.asarray(y)
+    if values is None and isinstance(y, Tracer):
+        values = y.known()  # it may follow from sizes
     if values is None:
         return least if is_zero(aval(y).shape[0]) else None
     most = int(values.max()) + 1 if values.size else 0

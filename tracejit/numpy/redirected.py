@@ -83,7 +83,7 @@ def new_array(shape: ShapeLike, dtype: DTypeLike = float, *args: ArrayLike, **kw
 class vectorize(np.vectorize):  # pyright: ignore[reportIncompatibleVariableOverride]
     """np.vectorize, which calls Python for each element of arrays that are known; for others it is mapped over them."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         is_decorator = self.pyfunc is np._NoValue  # pyright: ignore[reportPrivateUsage]
         if is_decorator or not _depends_on_arguments((*args, *kwargs.values())):
             return super().__call__(*args, **kwargs)

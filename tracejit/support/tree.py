@@ -94,14 +94,21 @@ class _Keys(tuple[Any, ...]):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Keys)
-            and tuple(map(type, self)) == tuple(map(type, other))
-            and tuple(self) == tuple(other)
-        )
+        return isinstance(other, _Keys) and [*map(_exactly, self)] == [*map(_exactly, other)]
 
     def __hash__(self) -> int:
         return hash((*map(type, self), *self))
+
+
+def _exactly(key: Any) -> Any:
+    """What only a key is equal to that is the same to whoever reads it: of the same class, also in what it holds, and
+    no other zero.
+    """
+    if isinstance(key, tuple):
+        return type(key), *map(_exactly, key)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(key, frozenset):
+        return type(key), frozenset(map(_exactly, key))  # pyright: ignore[reportUnknownArgumentType]
+    return type(key), key, repr(key) if isinstance(key, float | complex) and not key else ""
 
 
 def _keys(x: dict[Any, Any]) -> tuple[Any, ...]:

@@ -15,8 +15,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 __all__ = [
-    "asks_for_booleans", "bound_first", "carried_names", "catches_at", "decides", "essence", "instructions",
-    "iterates_directly", "loads_attribute", "name_of", "raises", "stored_attributes", "target_of", "yields_within",
+    "GIVE_TEXT", "asks_for_booleans", "bound_first", "carried_names", "catches_at", "decides", "essence",
+    "instructions", "iterates_directly", "loads_attribute", "name_of", "raises", "stored_attributes", "target_of",
+    "yields_within",
 ]  # fmt: skip
 
 _NAMES = tuple(opcode.opname)
@@ -96,18 +97,23 @@ _PLAIN_INDICES = ("LOAD_CONST", "LOAD_SMALL_INT", "BUILD_SLICE", "BUILD_TUPLE")
 _OPERATIONS: Any = getattr(opcode, "_nb_ops", ())
 _SUBSCRIPTS = frozenset(n for n, (name, _) in enumerate(_OPERATIONS) if name == "NB_SUBSCR")
 """What `BINARY_OP` has as its argument where it takes an item, from Python 3.14 on."""
+_REMAINDERS = frozenset(n for n, (name, _) in enumerate(_OPERATIONS) if name == "NB_REMAINDER")
+GIVE_TEXT = frozenset({"__format__", "__repr__", "__str__"})
+"""Methods that Python asks for text."""
+_MAKE_TEXT = frozenset({"format", "join"})
 
 
 @cache
 def decides(code: CodeType) -> bool:
     """Whether code, or code within it, has jumps (loops, branches, conditional expressions), a `try`, asks `x is y`,
     `x in y`, `not x`, or for the least or greatest by a key, takes an item at an index that is no constant, compares
-    tuples or lists, or joins text.
+    (tuples, lists, what may be None), or may make text.
 
     >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
     (False, True)
     """
     asks = (
+        "COMPARE_OP",
         "FOR_ITER",
         "IS_OP",
         "CONTAINS_OP",
@@ -117,19 +123,19 @@ def decides(code: CodeType) -> bool:
         "FORMAT_SIMPLE",
         "FORMAT_WITH_SPEC",
     )
+    if code.co_name in GIVE_TEXT or not _MAKE_TEXT.isdisjoint(code.co_names):
+        return True
     if not {"min", "max"}.isdisjoint(code.co_names) and any("key" in x for x in code.co_consts if type(x) is tuple):
         return True
     if code.co_exceptiontable and not code.co_flags & _RESUMED:
         return True
     if code.co_exceptiontable and (catches(code) or any(n == "WITH_EXCEPT_START" for n, _, _ in instructions(code))):
         return True
-    names = {name for name, _, _ in instructions(code)}
-    if "COMPARE_OP" in names and not names.isdisjoint(("BUILD_TUPLE", "BUILD_LIST")):
-        return True
     before = ""
     for name, argument, _ in instructions(code):
         takes = name == "BINARY_SUBSCR" or (name == "BINARY_OP" and argument in _SUBSCRIPTS)
-        if "JUMP" in name or name in asks or (takes and before not in _PLAIN_INDICES):
+        formats = name == "BINARY_OP" and argument in _REMAINDERS
+        if "JUMP" in name or name in asks or formats or (takes and before not in _PLAIN_INDICES):
             return True
         before = name
     return any(decides(x) for x in code.co_consts if isinstance(x, CodeType))

@@ -62,7 +62,7 @@ class Cached:
         object.__setattr__(self, "_original", original)
         object.__setattr__(self, "_substitution", substitution)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         trace, original = current_trace(), self._original
         if trace is None:
             return original(*args, **kwargs)

@@ -126,7 +126,7 @@ def call_function(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any
     return handed_out(function, *args, **kwargs)
 
 
-def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def handed_out(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """What a function of the tables gives, as NumPy hands it out:
     arrays of their own, unless the function is one of `AS_IS` or gives an operand back; or `out=`.
     """
@@ -147,7 +147,7 @@ def handed_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return unchecked(function, *args, **kwargs)
 
 
-def unchecked(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def unchecked(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The same; whether mixed numbers make a difference is seen to."""
     if not args and kwargs:
         args, kwargs = _first_by_place(function, kwargs)

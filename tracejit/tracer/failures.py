@@ -39,7 +39,7 @@ from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.traced_text import TracedText, plain_text
+from tracejit.tracer.traced_text import TracedText, message, plain_text
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
@@ -77,7 +77,14 @@ class Raised:
 
     @property
     def text(self) -> str:
-        return f"{type(self.exception).__name__}: {self.exception}"
+        return f"{type(self.exception).__name__}: {message(self.exception)}"
+
+    @property
+    def identity(self) -> Any:
+        """The same of exceptions that are alike: of one class, with one text and nothing else."""
+        error = self.exception
+        plain = not vars(error) and all(type(x) in (str, TracedText) for x in error.args)
+        return (type(error), self.text) if plain else id(error)
 
     def error(self, location: Location | None = None) -> Any:
         """The exception, a new one for each call that fails."""
@@ -161,7 +168,7 @@ class Failures:
         """The number of the user's line as one that can fail so.  Lines beyond what a failure can count share one."""
         location = user_location()
         key = (
-            about.text if isinstance(about, (Reason, Raised)) else str(about),
+            about.identity if isinstance(about, Raised) else about.text if isinstance(about, Reason) else str(about),
             location and (location.code, location.lasti),
         )
         number = self.numbers.get(key)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Count, DimDependent, surely_at_most
+from tracejit.ir.extents import Count, Dim, DimDependent, Extent, fits_in_64_bits, surely_at_most
 from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range, within
@@ -159,11 +159,16 @@ def _checked(found: Range, dtype: np.dtype[Any]) -> Range:
     """The range of a result of this dtype: anything where numbers beyond its limits would have wrapped around."""
     limits = _of_dtype(dtype)
     if limits is None:
-        fits = all(not isinstance(end, int) or abs(end) < 1 << _EXACT for end in found) and (
-            dtype.kind != "u" or _not_negative(found)
-        )
+        fits = all(map(_is_exact, found)) and (dtype.kind != "u" or _not_negative(found))
         return found if fits and dtype.kind in "iu" else ANYTHING
     return found if within(found, *limits) else limits
+
+
+def _is_exact(end: Extent | None) -> bool:
+    """Whether 64 bits hold an end, and some more.  Products of extents are taken for sizes of arrays."""
+    if isinstance(end, Dim):
+        return fits_in_64_bits(end, [end])
+    return end is None or abs(end) < 1 << _EXACT
 
 
 def _not_negative(found: Range) -> bool:

@@ -137,7 +137,7 @@ class _Called(_Member):
 
     __slots__ = ()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """CPython calls a class's `__get__` so, without asking for the bound method."""
         return self._target(args[0] if args else None, None)(*args, **kwargs)
 

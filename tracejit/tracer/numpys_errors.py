@@ -25,7 +25,7 @@ from tracejit.tracer.current import current_trace
 from tracejit.tracer.python_operators import in_place, operator, reflected, unary
 from tracejit.tracer.recorder import symbols_here
 from tracejit.tracer.substitutes import dispatching, for_nested
-from tracejit.tracer.traced_text import names_a_tracer
+from tracejit.tracer.traced_text import message, names_a_tracer
 from tracejit.tracer.tracer import Tracer
 
 __all__ = ["as_numpy_raises", "given_a_tracer", "is_refusal", "numpys"]
@@ -78,7 +78,7 @@ def as_numpy_raises(error: BaseException | None) -> BaseException | None:
         if _takes_integers(operation, found[1:]):
             return _joined(error)
         return error if type(numpys_error) is type(error) else numpys_error.with_traceback(error.__traceback__)
-    text = error.message if isinstance(error, TracejitError) else str(error)
+    text = error.message if isinstance(error, TracejitError) else message(error)
     where = error.location if isinstance(error, TracejitError) else raised_at(error)
     return TracerError(f"{text}; NumPy takes it, so the `except` around it may not run", location=where)
 
@@ -139,7 +139,7 @@ def _method(held: Mapping[str, Any]) -> _Operation:
     return _called, (held["name"], held["self"], *held["args"]), held["kwargs"]
 
 
-def _called(name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
+def _called(name: str, x: Any, /, *args: Any, **kwargs: Any) -> Any:
     return getattr(x, name)(*args, **kwargs)
 
 
@@ -215,7 +215,7 @@ def _is_float(x: Any) -> bool:
 
 
 def _joined(error: Exception) -> TracerError:
-    text = error.message if isinstance(error, TracejitError) else str(error)
+    text = error.message if isinstance(error, TracejitError) else message(error)
     return TracerError(
         f"{text}; an int and a float that meet in a branch or loop become a float: write int(k)",
         location=error.location if isinstance(error, TracejitError) else raised_at(error),

@@ -158,6 +158,8 @@ def _of_numbers(name: str, function: Callable[..., Any], x: Any, y: Any, other: 
         if name in _DIVIDING:
             _check_divisor(y)
         if name == "pow":
+            if type(y) is int and y < 0 and isinstance(x, Cell) and x.dtype.kind == "i":
+                x = python_operand(x) * 1.0  # as Python's integers to negative powers are computed
             _check_power(x, y)
         if name in ("lshift", "rshift") and isinstance(y, Cell) and _may_be_negative(y):
             OPERATORS.refuse_if_caught(ValueError, "ValueError (a negative shift count)", by=_OF_VALUES, numbers=(y,))
@@ -190,7 +192,7 @@ def _check_power(x: Any, y: Any) -> None:
     if not any((x.dtype.kind if isinstance(x, Cell) else "f" if type(x) is float else "") == "f" for x in (x, y)):
         return
     OPERATORS.refuse_if_caught(OverflowError, "OverflowError", by=_OF_RESULTS, numbers=(x, y))
-    if isinstance(y, Cell) or y < 0:
+    if isinstance(y, Cell) or type(y) is complex or y < 0:
         OPERATORS.refuse_if_caught(ZeroDivisionError, "ZeroDivisionError", by=_OF_ZEROS, numbers=(x, y))
 
 
@@ -200,10 +202,16 @@ def _is_complex(x: Any) -> bool:
 
 def _of_mixed(name: str, function: Callable[..., Any], x: Any, y: Any) -> Any:
     """An operator on operands of which one is a mixed number."""
-    if name in ("and", "or", "xor") and all(map(_is_bool, (x, y))):
+    if all(map(_is_bool, (x, y))):
         result = unchecked(function, *[np.bool_(z) if type(z) is bool else z for z in (x, y)])
-        pythons = [is_pythons(z) if isinstance(z, Cell) else True for z in (x, y)]
-        return result if any(p is False for p in pythons) else marked(result, functools.reduce(np.logical_and, pythons))
+        pythons = [is_pythons(z) if isinstance(z, Cell) else type(z) is bool for z in (x, y)]
+        if any(p is False for p in pythons):
+            return result
+        both = functools.reduce(np.logical_and, pythons)
+        if name in ("and", "or", "xor"):
+            return marked(result, both)
+        OPERATORS.check_mixed(both)  # of two bools Python makes an integer, NumPy none
+        return result
     return computed(partial(unchecked, function), (python_operand(x), python_operand(y)), name)
 
 

@@ -483,10 +483,12 @@ def _truth(original: Callable[..., Any], folded: Any, joined: Any) -> Callable[.
 def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
     """min and max of traced numbers, compared in Python's order (a NaN that comes first stays)."""
 
-    def call(first: Any, *rest: Any, **kwargs: Any) -> Any:
-        if kwargs:
+    def call(first: Any, /, *rest: Any, **kwargs: Any) -> Any:
+        if kwargs and (rest or "default" not in kwargs or kwargs.get("key") is not None):
             return original(first, *rest, **kwargs)
         items: list[Any] = [first, *rest] if rest else list(first)
+        if kwargs and not items:
+            return kwargs["default"]
         if all(isinstance(x, (int, Dim)) for x in items) and any(isinstance(x, Dim) and has_count(x) for x in items):
             return functools.reduce(greater_extent if better is np.greater else smaller_extent, items)
         if len(items) > 1 and all(type(x) is tuple for x in items):

@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -24,8 +24,8 @@ from tracejit.tracer.current import current_trace
 from tracejit.tracer.ownership import is_installed
 
 __all__ = [
-    "MARK", "TracedText", "formatted", "formatter", "joined", "joiner", "made", "names_a_tracer", "percent",
-    "plain_text", "shown",
+    "MARK", "TracedText", "formatted", "formatter", "given_text", "joined", "joiner", "made", "message",
+    "names_a_tracer", "percent", "plain_text", "shown",
 ]  # fmt: skip
 
 MARK = "Tracer<"
@@ -134,12 +134,12 @@ def shown(description: str) -> str:
 
     Raises: ConcretizationError where a traced function would get text that is not marked.
     """
-    if _local.asked is not None:
+    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    if _local.asked is not None and _is_asked_by_made(frame):
         _local.asked[0] += 1
         return description
     if current_trace() is None:
         return description
-    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     if is_internal(frame.f_code.co_filename) or frame.f_globals.get("__name__", "").partition(".")[0] in _SHOWS:
         return description
     while frame is not None:  # a library asks, or the function that is traced
@@ -149,7 +149,16 @@ def shown(description: str) -> str:
     return description
 
 
-def made(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _is_asked_by_made(frame: FrameType | None) -> bool:
+    """Whether text is asked for by `made` itself, and not by a traced function that it has called."""
+    while frame is not None and frame.f_code is not made.__code__:
+        if type(frame.f_globals) is not dict:
+            return False
+        frame = frame.f_back
+    return frame is not None
+
+
+def made(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """The text that a function makes, marked if it has asked traced arrays for theirs."""
     outer, asked = _local.asked, [0]
     _local.asked, ASKED.text = asked, current_trace() is not None
@@ -157,10 +166,15 @@ def made(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
     finally:
         _local.asked, ASKED.text = outer, outer is not None
-    if outer is not None:  # this becomes part of other text
-        outer[0] += asked[0]
-        return result
     return TracedText(result) if asked[0] and isinstance(result, str) else result
+
+
+def given_text(text: Any) -> Any:
+    """What a method such as `__str__` returns: to `made` a `str`, which Python takes there alone."""
+    if type(text) is not TracedText or _local.asked is None:
+        return text
+    _local.asked[0] += 1
+    return plain_text(text)
 
 
 def joined(*parts: Any) -> Any:
@@ -176,18 +190,70 @@ def formatted(value: Any, conversion: str, spec: Any) -> Any:
     return made(lambda: format(value if convert is None else convert(value), plain_text(spec)))
 
 
-def percent(text: str, values: Any) -> Any:
+def percent(text: Any, values: Any) -> Any:
     """`text % values`"""
-    return made(operator.mod, text, values)
+    if not isinstance(text, str):
+        return text % values
+    return made(lambda: operator.mod(*_with_descriptions(text, values)))
 
 
-def formatter(text: str) -> Callable[..., Any]:
+_CONVERSION = re.compile(
+    r"%(?:\((?P<key>[^()]*)\))?[#0\- +]*(?P<width>\*|\d*)(?:\.(?P<precision>\*|\d*))?[hlL]?(?P<kind>.)", re.DOTALL
+)
+"""Source: printf-style string formatting in the documentation of Python's `str`."""
+_NUMBERS = frozenset("diouxXeEfFgGc")
+
+
+def _with_descriptions(text: str, values: Any) -> tuple[str, Any]:
+    """A format and its values, with descriptions in place of traced numbers whose digits it asks for (`%d`, `%.3e`)."""
+    items: tuple[Any, ...] = values if isinstance(values, tuple) else (values,)  # pyright: ignore[reportUnknownVariableType]
+    named: Any = values
+    kept: list[Any] = []
+    place, described = 0, False
+
+    def conversion(found: re.Match[str]) -> str:
+        nonlocal place, described
+        key = found["key"]
+        if found["kind"] == "%":
+            return found[0]
+        if key is None:
+            end = place + 1 + (found["width"] == "*") + (found["precision"] == "*")
+            used, place = items[place:end], end
+        else:
+            used = (named[key],)
+        description = _description(used[-1]) if used and found["kind"] in _NUMBERS else None
+        if description is None:
+            kept.extend(used)
+            return found[0]
+        described = True
+        return description.replace("%", "%%")
+
+    replaced = _CONVERSION.sub(conversion, text)
+    if not described:
+        return text, values
+    return replaced, values if isinstance(values, dict) else (*kept, *items[place:])
+
+
+def _description(x: Any) -> str | None:
+    """What stands for digits that the program alone knows; None for what has digits, or is no number."""
+    if not type(x).__module__.startswith("tracejit."):
+        return None
+    asked = _local.asked
+    assert asked is not None
+    before = asked[0]
+    text = format(x, "")
+    return text if asked[0] > before else None
+
+
+def formatter(text: Any) -> Callable[..., Any]:
     """`text.format`"""
-    return lambda *args, **kwargs: made(text.format, *args, **kwargs)
+    return (lambda *args, **kwargs: made(text.format, *args, **kwargs)) if isinstance(text, str) else text.format
 
 
-def joiner(text: str) -> Callable[[Iterable[Any]], Any]:
+def joiner(text: Any) -> Callable[..., Any]:
     """`text.join`"""
+    if not isinstance(text, str):
+        return text.join
     return lambda parts: made(lambda: text.join([str(x) if type(x) is TracedText else x for x in parts]))
 
 
@@ -203,7 +269,12 @@ def names_a_tracer(error: BaseException) -> bool:
         return False
     trace = None if _local.trace is None else _local.trace()
     given_text = isinstance(error, TypeError) and trace is not None and trace is current_trace()
-    if not given_text and _NAMED.search(str(error)) is None:
+    if not given_text and _NAMED.search(message(error)) is None:
         return False
     frames = frames_of(error)
     return not frames or is_installed(frames[-1][0].co_filename) or not raises(*frames[-1])
+
+
+def message(error: BaseException) -> str:
+    """What an error says, also where it holds objects with text of traced numbers."""
+    return plain_text(made(str, error))

@@ -107,7 +107,7 @@ def rewrapped(value: Any, substitute: Callable[[Any], Any]) -> Any:
     return value
 
 
-def _of_the_kind(value: Any, base: Any, *args: Any, **kwargs: Any) -> Any:
+def _of_the_kind(value: Any, base: Any, /, *args: Any, **kwargs: Any) -> Any:
     """An object of the user's subclass of a builtin class, which shares its attributes with another."""
     made = base.__new__(type(value), *args, **kwargs)
     base.__init__(made, *args, **kwargs)

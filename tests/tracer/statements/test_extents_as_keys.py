@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.errors import TracejitError
 
 D = {3: 1.0, 1: 2.0, 8: 0.5}
 S = {1, 3, 6}
@@ -120,3 +121,45 @@ def same(found, right):
             same(a, b)
     else:
         np.testing.assert_array_equal(found, right)
+
+
+class WithDefault(dict):
+    def __missing__(self, key):
+        return -1.0
+
+
+COUNTED = {0: 1.0, 3: 5.0, 2: 4.0, 1: 7.0, 4: 8.0, 5: 9.0}
+
+
+@pytest.mark.parametrize("f", [
+    lambda n: COUNTED[n], lambda n: COUNTED[n] if n in COUNTED else -1.0, lambda n: WithDefault(COUNTED)[n],
+    lambda n: Counter([3, 3, 2])[n], lambda n: defaultdict(float, {3: 5.0})[n], lambda n: OrderedDict(COUNTED)[n],
+    lambda n: {(3, 1): 2.0, (2, 1): 3.0, (5, 1): 3.0, (4, 1): 3.0}[n, 1],
+    lambda n: defaultdict(float, {(3, 1): 2.0})[n, 1],
+    lambda n: COUNTED[round(n, -1)],
+])  # fmt: skip
+@pytest.mark.parametrize("count", [lambda x: len(x[x > 0]), lambda x: x[x > 0].size, lambda x: len(np.unique(x))])
+def test_counts_of_the_program_as_keys(f, count):
+    """They are numbers, or refused: no key is missed for what a trace calls them by."""
+
+    def g(x):
+        return f(count(x))
+
+    def caught(x):
+        try:
+            return f(count(x))
+        except KeyError:
+            return -1.0
+
+    for function in (g, caught):
+        compiled = tj.jit(function)
+        for x in (np.array([1.0, -2, 3, -4, 5]), np.array([1.0, 2, -3, -4, -5]), np.array([1.0, 2, 3, -4, 5])):
+            try:
+                want = function(x)
+            except KeyError:
+                continue
+            try:
+                got = compiled(x)
+            except TracejitError:
+                continue
+            assert got == want

@@ -199,3 +199,137 @@ def test_an_aux_result_is_not_none():
     assert compiled(np.array([2.0, 1.0])) == 2.0
     with pytest.raises(TypeError, match="is None here"):
         compiled(np.array([-2.0, 1.0]))
+
+
+def set_in_a_loop(x):
+    q = False
+    for v in x:
+        if v > 0:
+            q = v > 1
+    return q + True, q * True, q + q
+
+
+def by_or(x):
+    q = x[0] > 0 or False
+    return q * True, q + np.True_, q & True
+
+
+@pytest.mark.parametrize("f", [set_in_a_loop, by_or])
+def test_sums_of_bools_that_may_be_pythons(f: Callable[..., Any]):
+    compiled = tj.jit(f)
+    for x in ([1.0, 2.0], [0.5, -1.0], [-1.0, -2.0], [2.0, 1.0]):
+        want = f(np.array(x))
+        try:
+            got = compiled(np.array(x))
+        except MixedNumber:
+            assert type(want[0]) is int
+        else:
+            assert repr(got) == repr(want)
+
+
+@pytest.mark.parametrize("v", [2.0, 3.5, 2, 3])
+def test_powers_of_numbers_among_the_arguments(v: Any):
+    for f in (lambda v: v**2j, lambda v: v ** (1 + 0j), lambda v: (v * 1.0) ** 1j, lambda v: v**-1, lambda v: v**-3):
+        got, want = tj.jit(f)(v), f(v)
+        assert type(got) is type(want)
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+def test_the_greatest_with_a_default():
+    x = np.array([1.0, 22.5, -3.0])
+    for f in (
+        lambda x: max(x, default=0), lambda x: min([x[0], x[1]], default=None), lambda x: max([], default=x[0]),
+        lambda x: max((abs(v) for v in x), default=0.0), lambda x: max([v for v in x], default=-1, key=None),
+    ):  # fmt: skip
+        got, want = tj.jit(f)(x), f(x)
+        assert repr(got) == repr(want)
+
+
+class Private:
+    def __init__(self):
+        self.__total = 0.0
+
+    def __step(self, v):
+        if v > 0:
+            return v * 2
+        return v
+
+    def __tree(self, v, n):
+        return v if n == 0 else self.__tree(v * 2 if v > 0 else v - 1, n - 1)
+
+    @staticmethod
+    def __least(v):
+        return v if v < 1 else v * 0 + 1
+
+    def __count(self, x):
+        __n = 0
+
+        def add():
+            nonlocal __n
+            __n += 1
+
+        for v in x:
+            if v > 0:
+                add()
+        return __n
+
+    def run(self, x):
+        for v in x:
+            self.__total += self.__step(v)
+        return self.__total, self.__least(x[0]), self.__tree(x[1], 2), self.__count(x), self.__keyword(__k=x[0])
+
+    def __keyword(self, **given):
+        return given["__k"] if given["__k"] > 0 else 0.0
+
+
+def test_private_methods_decide():
+    compiled = tj.jit(lambda x: Private().run(x))
+    for x in (np.array([1.0, -2.0, 3.0]), np.array([-1.0, 2.0, -3.0])):
+        np.testing.assert_array_equal(compiled(x), Private().run(x))
+
+
+class Coded(ValueError):
+    def __init__(self, code):
+        super().__init__("no convergence")
+        self.code = code
+
+
+def test_exceptions_of_one_line_have_what_they_carry():
+    def coded(x):
+        for k in range(3):
+            if x[k] > 0:
+                raise Coded(k)
+        return x
+
+    def alike(x):
+        for k in ((1, 2), "(1, 2)"):
+            if x[len(k) % 2] > 0:
+                raise ValueError(k)
+        return x
+
+    compiled, plain = tj.jit(coded), tj.jit(alike)
+    for k in range(3):
+        with pytest.raises(Coded) as caught:
+            compiled(np.eye(3)[k])
+        assert caught.value.code == k
+    for k, want in enumerate([(1, 2), (1, 2)]):
+        with pytest.raises(ValueError, match="1, 2") as error:
+            plain(np.eye(2)[k]) if k == 0 else plain(np.ones(2))
+        assert error.value.args == (want,)
+
+
+def find(x, v):
+    for j in range(len(x)):
+        if x[j] > v:
+            return j, x[j]
+    return None
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: find(x, 5.0) == None, lambda x: None == find(x, 5.0), lambda x: find(x, 5.0) != None,  # noqa: E711
+    lambda x: find(x, 5.0) is None,
+])  # fmt: skip
+def test_comparisons_with_none_in_functions_without_jumps(f: Callable[..., Any]):
+    compiled = tj.jit(f)
+    for x in (np.array([1.0, 2.0]), np.array([1.0, 7.0])):
+        assert compiled(x) is f(x)

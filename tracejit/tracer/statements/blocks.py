@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 from tracejit.support.nodes import define, field
+from tracejit.tracer.bytecode import GIVE_TEXT
 from tracejit.tracer.statements.generators import without_generators
 from tracejit.tracer.statements.guards import called, guarded, guarded_definition, guarded_with, with_numpys_errors
 from tracejit.tracer.statements.jumps import NotRewritten, OfOneFunction, at, name, put, without_jumps
@@ -103,6 +104,9 @@ class _Calls(ast.NodeTransformer):
         scopes = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
         body = [_plain(s) for s in body if s not in scopes]
         declared: dict[str, type[ast.stmt]] = {n: type(s) for s in scopes for n in s.names}
+        if node.name in GIVE_TEXT:
+            for statement in [s for s in own(body) if isinstance(s, ast.Return) and s.value is not None]:
+                statement.value = called(statement.value, "given_text", statement.value)
         if has(body, ast.Global, ast.Nonlocal):
             raise NotRewritten("`global` or `nonlocal` inside of a block")
         body = without_generators(without_matches(body), self.reduction, called)
@@ -399,14 +403,14 @@ class _Calls(ast.NodeTransformer):
         self.generic_visit(node)
         return (
             called(node, "percent", node.left, node.right)
-            if isinstance(node.op, ast.Mod) and _is_text(node.left)
+            if isinstance(node.op, ast.Mod) and _may_be_text(node.left)
             else node
         )
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         f = node.func
-        if isinstance(f, ast.Attribute) and f.attr in ("format", "join") and _is_text(f.value):
+        if isinstance(f, ast.Attribute) and f.attr in ("format", "join") and _may_be_text(f.value):
             node.func = called(f, "formatter" if f.attr == "format" else "joiner", f.value)
         first = None if self.function is None else self.function.first
         if isinstance(f, ast.Name) and f.id == "super" and not node.args and not node.keywords and first is not None:
@@ -414,8 +418,8 @@ class _Calls(ast.NodeTransformer):
         return node
 
 
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _may_be_text(node: ast.expr) -> bool:
+    return isinstance(node.value, str) if isinstance(node, ast.Constant) else isinstance(node, ast.Name | ast.Attribute)
 
 
 def _is_iterator(node: ast.expr) -> TypeGuard[ast.Call]:

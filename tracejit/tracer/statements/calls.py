@@ -83,12 +83,14 @@ class Statements:
     """An f-string."""
     formatted: Callable[[Any, str, Any], Any]
     """A part of one."""
-    percent: Callable[[str, Any], Any]
-    """`text % values`"""
-    formatter: Callable[[str], Callable[..., Any]]
-    """`text.format`"""
-    joiner: Callable[[str], Callable[..., Any]]
-    """`text.join`"""
+    percent: Callable[[Any, Any], Any]
+    """`a % b` of what may be text"""
+    formatter: Callable[[Any], Callable[..., Any]]
+    """`a.format`"""
+    joiner: Callable[[Any], Callable[..., Any]]
+    """`a.join`"""
+    given_text: Callable[[Any], Any]
+    """What `__str__` and its like return."""
 
 
 _providers: list[Callable[[], Statements]] = []

@@ -165,12 +165,18 @@ def _owner(code: CodeType) -> str | None:
 
 
 def _mangle(node: ast.AST, owner: str) -> None:
-    """Private names of a class, as its compiler spells them."""
+    """Private names of a class, as its compiler spells them.  The code of a method has the name that stands there."""
+
+    def spelt(text: Any) -> Any:
+        private = isinstance(text, str) and text.startswith("__") and not text.endswith("__")
+        return f"_{owner.lstrip('_')}{text}" if private else text
+
     for n in ast.walk(node):
-        for attribute in ("id", "attr", "arg", "name"):
-            text = getattr(n, attribute, None)
-            if isinstance(text, str) and text.startswith("__") and not text.endswith("__"):
-                setattr(n, attribute, f"_{owner.lstrip('_')}{text}")
+        for attribute in ("id", "attr", "arg", "name", "rest", "asname"):
+            if hasattr(n, attribute) and not (n is node and attribute == "name") and not isinstance(n, ast.keyword):
+                setattr(n, attribute, spelt(getattr(n, attribute)))
+        if isinstance(n, ast.Global | ast.Nonlocal):
+            n.names = [*map(spelt, n.names)]
 
 
 def _bare(node: Any) -> Any:
