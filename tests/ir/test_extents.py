@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
+import tracejit as tj
 from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import (
     Count,
@@ -309,3 +310,29 @@ def test_quotients_of_quotients_are_one():
             for by, more in steps:
                 want = want // by + more
             assert (evaluate(found, {"n": size}) if isinstance(found, Dim) else found) == want
+
+
+def test_parts_that_make_up_a_whole_are_one():
+    n, m = Dim.symbol("n0"), Dim.symbol("n1")
+    assert (n // 2 + (n + 1) // 2).same(n)
+    assert (n // 3 + (n + 2) // 3 + (n + 1) // 3).same(n)
+    assert ((n * 5 + 1) // 2 + (n * 5) // 2).same(n * 5)
+    assert (m * ((n + 1) // 2) + 3 + m * (n // 2)).same(m * n + 3)
+    assert (n // 2 - n // 2) == 0
+    assert (2 * (n // 2) + (n + 1) // 2).same(n + n // 2)
+    assert (n // 2 - (n + 1) // 2).symbols() == {"n0"}
+    for size in range(2, 20):
+        for d in (2, 3, 5):
+            total = sum((n * 2 + k) // d for k in range(d)) + (n // 2) * m
+            assert evaluate(total, {"n0": size, "n1": 7}) == sum((size * 2 + k) // d for k in range(d)) + size // 2 * 7
+
+
+def test_even_and_odd_parts_are_joined_again_and_again():
+    def shuffled(x):
+        for _ in range(6):
+            x = np.concatenate([x[::2], x[1::2]])
+        return x
+
+    compiled = tj.jit(shuffled)
+    for n in (30, 41, 64):
+        np.testing.assert_array_equal(compiled(np.arange(n)), shuffled(np.arange(n)))

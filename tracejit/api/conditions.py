@@ -30,7 +30,7 @@ from tracejit.support.tree import flatten
 from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked
 from tracejit.tracer.cell import is_number
 from tracejit.tracer.current import current_trace
-from tracejit.tracer.failures import Raised
+from tracejit.tracer.failures import Raised, with_numbers
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.mixed import is_pythons, without_mark
 from tracejit.tracer.operators import OPERATORS
@@ -465,7 +465,7 @@ def claim(test: Any, message: Callable[[], Any] | None) -> Any:
     if not is_open(test):
         return test
     failed = AssertionError() if message is None else _failed(message)
-    OPERATORS.check_none(np.logical_not(flag(test)), Raised(failed))
+    OPERATORS.check_none(np.logical_not(flag(test)), Raised(with_numbers(failed)))
     return True
 
 

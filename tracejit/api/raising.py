@@ -22,7 +22,7 @@ from tracejit.support.errors import (
 from tracejit.support.source import frames_of, located, raised_at, user_location
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.current import current_trace
-from tracejit.tracer.failures import Raised
+from tracejit.tracer.failures import Raised, with_numbers
 from tracejit.tracer.numpys_errors import as_numpy_raises, given_a_tracer
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import symbols_here
@@ -37,7 +37,7 @@ class Raises(Again):
     def __init__(self, block: Callable[[], Any], exception: BaseException) -> None:
         super().__init__()
         self.block = block
-        self.exception = exception
+        self.exception = with_numbers(exception)
 
 
 def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:

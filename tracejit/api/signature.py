@@ -151,14 +151,14 @@ def classify(x: Any, path: str) -> tuple[Leaf, Any]:
             f"argument {path} is a {kind.__module__}.{kind.__qualname__}: subclasses of ndarray are not supported; "
             "pass np.asarray(x)"
         )
-    if isinstance(x, np.generic):
+    if isinstance(x, np.generic) and kind is x.dtype.type:  # one of a derived class is an object
         return ArrayLeaf(_dtype(x, path), (), "C", scalar=True), x
     if isinstance(x, Tracer):
         raise LeakedTracerError(
             f"argument {path} is a traced array {x.aval} whose trace has ended; return it instead of storing it"
         )
     try:
-        hash((x.start, x.stop, x.step) if kind is slice else x)
+        hash((x.start, x.stop, x.step) if isinstance(x, slice) else x)
     except (TypeError, ValueError):  # a ValueError of memory that may be written
         if not (is_users_type(kind) or family(kind) is not None or namespace_of(x) is not None):
             raise UnsupportedError(

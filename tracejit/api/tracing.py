@@ -26,7 +26,7 @@ from tracejit.tracer.absence import absence_of, unmarked, used
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.captured import Dependencies
 from tracejit.tracer.cell import is_number
-from tracejit.tracer.failures import Raised, Reason, failures_noted
+from tracejit.tracer.failures import Raised, Reason, failures_noted, with_numbers
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Layout, Open
 from tracejit.tracer.operators import OPERATORS, PRIMITIVES
@@ -348,6 +348,9 @@ def staged_at_last(once: Callable[..., Staged], trace: Trace) -> Staged:
         except TracejitError as error:
             if not trace.loops.shorten(str(error).partition("\n")[0]):
                 raise
+        except Exception as error:
+            with_numbers(error, leaves=True)
+            raise
         trace.restart()
 
 

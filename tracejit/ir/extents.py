@@ -205,7 +205,7 @@ class Dim:
     def __mul__(self, other: Extent) -> Extent:
         if not _is_extent(other):
             return self._as_number("__mul__", other)
-        return _collect([(tuple(sorted(a + b, key=str)), c * d) for a, c in self.terms for b, d in _terms(other)])
+        return _collect([(tuple(sorted(a + b, key=_by_text)), c * d) for a, c in self.terms for b, d in _terms(other)])
 
     __rmul__ = __mul__
 
@@ -389,17 +389,26 @@ class Dim:
         raise AttributeError(name)
 
     def __format__(self, spec: str) -> str:
-        return self._specialise() if spec or is_asked_by_the_user() else str(self)
+        if spec or is_asked_by_the_user():
+            return format(NUMBERS.of(self), spec) if has_count(self) else self._specialise()
+        return str(self)
 
     def __str__(self) -> str:
         if is_asked_by_the_user():
-            self._specialise()
+            return str(NUMBERS.of(self)) if has_count(self) else self._specialise()
+        return self.spelt()
+
+    def spelt(self) -> str:
+        """The text of the polynomial."""
+
+        def operand(x: Any) -> str:
+            return x.spelt() if isinstance(x, Dim) else str(x)
 
         def atom(a: Any) -> str:
             if isinstance(a, str):
                 return a
             name, x, y = a
-            return f"{name}({x}, {y})"
+            return f"{name}({operand(x)}, {operand(y)})"
 
         out: list[str] = []
         for monomial, coefficient in self.terms:
@@ -508,12 +517,60 @@ def _collect(terms: Iterable[tuple[tuple[Any, ...], int]]) -> Extent:
     total: dict[tuple[Any, ...], int] = {}
     for monomial, coefficient in terms:
         total[monomial] = total.get(monomial, 0) + coefficient
-    kept = sorted(((m, c) for m, c in total.items() if c), key=lambda mc: (-len(mc[0]), str(mc[0])))
+    quotients = sum(1 for m, c in total.items() if c for a in m if type(a) is tuple and a[0] == "floordiv")
+    if quotients > 1:
+        whole = _added_up(total)
+        if whole is not None:
+            return whole
+    kept = sorted(((m, c) for m, c in total.items() if c), key=lambda mc: (-len(mc[0]), _spelt(mc[0])))
     if not kept:
         return 0
     if len(kept) == 1 and kept[0][0] == ():
         return kept[0][1]
     return Dim(tuple(kept))
+
+
+def _spelt(x: Any) -> str:
+    """The text of what an extent is made of, by which its parts are in order."""
+    if isinstance(x, Dim):
+        return x.spelt()
+    if type(x) is not tuple:
+        return repr(x)
+    return f"({', '.join(map(_spelt, x))}{',' if len(x) == 1 else ''})"  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _by_text(atom: Any) -> str:
+    """In which order atoms are multiplied."""
+    return atom if isinstance(atom, str) else _spelt(atom)
+
+
+def _added_up(total: Mapping[tuple[Any, ...], int]) -> Extent | None:
+    """A sum in which parts that make up a whole, n // 2 and (n + 1) // 2, are one; None if there are none.
+
+    Source: Hermite's identity: n // d + (n + 1) // d + ... + (n + d - 1) // d = n for a positive d.
+    """
+    parts: dict[Any, dict[int, tuple[Any, Extent, tuple[Any, ...]]]] = {}
+    for monomial, coefficient in total.items():
+        for place, atom in enumerate(monomial):
+            if coefficient and type(atom) is tuple and atom[0] == "floordiv" and type(atom[2]) is int and atom[2] > 1:
+                constant = sum(c for m, c in _terms(atom[1]) if not m)
+                others = monomial[:place] + monomial[place + 1 :]
+                key = atom[2], coefficient > 0, _spelt(others), _spelt(atom[1] - constant)
+                parts.setdefault(key, {})[constant] = monomial, atom[1], others
+    for (divisor, *_), found in parts.items():
+        first = min(found)
+        if any(first + k not in found for k in range(divisor)):
+            continue
+        monomials = [found[first + k][0] for k in range(divisor)]
+        count = min([total[m] for m in monomials], key=abs)
+        rest = dict(total)
+        for m in monomials:
+            rest[m] -= count
+        _, whole, others = found[first]
+        return _collect(
+            [*rest.items(), *[(tuple(sorted(others + m, key=_by_text)), c * count) for m, c in _terms(whole)]]
+        )
+    return None
 
 
 def _undecided(a: Dim, b: Any, difference: Extent) -> DimDependent:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Extent, evaluate, has_count
+from tracejit.ir.extents import Dim, DimDependent, Extent, evaluate, has_count
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import (
     AllNaN,
@@ -39,14 +39,14 @@ from tracejit.support.nodes import define, field, frozen
 from tracejit.support.source import Location, user_location
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.traced_text import TracedText, message, plain_text
+from tracejit.tracer.traced_text import MARK, TracedText, message, plain_text
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
     "ALL_NAN", "BEYOND_MINLENGTH", "GROWTH", "INDEX_BITS", "INFINITE_RANGE", "LENGTHS", "NEGATIVE_COUNT",
     "NEGATIVE_POWER", "NO_CHOICE", "NO_WEIGHT", "UNORDERED_BINS", "ZERO_IN_SEQUENCE", "Failures", "Raised", "Reason",
     "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "failures_noted", "hand_on",
-    "note_failure", "number_error",
+    "note_failure", "number_error", "with_numbers",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -153,6 +153,40 @@ class Site:
 
     about: Extent | np.dtype[Any] | Reason | Raised
     location: Location | None
+
+
+def with_numbers(error: BaseException, *, leaves: bool = False) -> BaseException:
+    """An exception of the function's, without extents in what it carries: what the program counts are its numbers, or
+    where the exception leaves the trace, text.
+
+    Raises: DimDependent for others, which have to be known.
+    """
+    pending, symbols = [*error.args, *vars(error).values()], frozenset[str]()
+    while pending:
+        x = pending.pop()
+        if isinstance(x, Dim):
+            symbols |= frozenset() if has_count(x) else x.symbols()
+        elif type(x) in (tuple, list, set, frozenset):
+            pending += x
+        elif type(x) is dict:
+            pending += [*x, *x.values()]
+    if symbols:
+        raise DimDependent(symbols) from error
+    args = tuple([_carried(x, leaves) for x in error.args])
+    if any(new is not old for new, old in zip(args, error.args, strict=True)):
+        error.args = args
+    for name, x in [*vars(error).items()]:
+        if isinstance(x, Dim | TracedText):
+            setattr(error, name, _carried(x, leaves))
+    return error
+
+
+def _carried(x: Any, leaves: bool) -> Any:
+    if type(x) is tuple:
+        return tuple([_carried(y, leaves) for y in x])
+    if isinstance(x, Dim):
+        return f"{MARK}i64~[]>" if leaves else OPERATORS.number_of_extents(x)
+    return plain_text(x) if leaves else x
 
 
 @define(eq=False)

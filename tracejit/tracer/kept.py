@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extents import Dim
+from tracejit.ir.extents import Dim, has_count
 from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import Location, user_location
@@ -225,7 +225,7 @@ class Kept:
         if _is(x, Tracer):
             return self._remember(x, self._array(x, where, location))
         if _is(x, Dim):
-            return int(x)  # the trace starts again with this extent
+            return self._extent(x, where, location)
         if type(x) in _PLAIN or not self.matters(x):
             return x
 
@@ -336,6 +336,15 @@ class Kept:
                 if self.matters(held):
                     cell.cell_contents = value(held)
 
+    def _extent(self, x: Any, where: str, location: Location | None) -> Any:
+        if has_count(x):
+            raise UnsupportedError(
+                f"a number that the program counts is stored outside of the traced function, in {where}, where it "
+                "would not change at each call; return it and store it outside",
+                location=location or user_location(),
+            )
+        return int(x)  # the trace starts again with this extent
+
     def _array(self, x: Tracer, where: str, location: Location | None) -> Any:
         if isinstance(x, CellTracer):
             return x.array
@@ -376,6 +385,9 @@ class Lowered(Kept):
 
     def _original(self, x: Any) -> Any:
         return x
+
+    def _extent(self, x: Any, where: str, location: Location | None) -> Any:
+        return int(x)
 
     def _array(self, x: Tracer, where: str, location: Location | None) -> Any:
         if not self._is_one(x):

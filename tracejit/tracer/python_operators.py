@@ -1,14 +1,14 @@
 """What Python's operators do with a traced array or number, and with whom they leave it to."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir.extents import Dim, same_shape
-from tracejit.support.errors import ShapeError
+from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.tracer.calls import handed_out, unchecked
 from tracejit.tracer.cell import Cell, check_is_number
@@ -276,6 +276,8 @@ def _is_sequence_operation(name: str, x: Cell, other: Any) -> bool:
         return False
     if not isinstance(other, (list, tuple, str, bytes)) or x.aval.shape or x.is_array:
         return False
+    if name == "mul" and type(other) in (list, tuple) and x.is_scalar and not x.aval.weak and x.dtype.kind in "bfc":
+        raise TypeError(f"can't multiply sequence by non-int of type 'numpy.{x.dtype.type.__name__}'")
     return x.aval.weak or (x.dtype.kind in "iu" and (name == "mul" or isinstance(other, (str, bytes))))
 
 
@@ -293,12 +295,23 @@ def _gives_way(x: Cell, other: Any) -> bool:
     kind: Any = type(other)
     if kind in _ARRAYS or isinstance(other, (np.ndarray, np.generic)) or kind.__module__.startswith("tracejit."):
         return False
-    if hasattr(kind, "__array_ufunc__"):
-        return True
-    if x.is_scalar and not hasattr(kind, "__array__") and not hasattr(kind, "__array_interface__"):
+    if hasattr(kind, "__array_ufunc__") or (x.is_scalar and x.aval.weak):
         return True
     priority = getattr(kind, "__array_priority__", 0)
-    return isinstance(priority, (int, float)) and priority > 0
+    if isinstance(priority, (int, float)) and priority > 0:
+        return True
+    if (
+        x.is_scalar
+        and hasattr(kind, "__len__")
+        and hasattr(kind, "__getitem__")
+        and not issubclass(kind, (str, bytes, Mapping))
+    ):
+        raise UnsupportedError(
+            f"of a number of NumPy's and a {kind.__name__}, which is a sequence, NumPy makes an array; write "
+            "np.array([*v]) or, for the operators of the class, float(x) or `__array_ufunc__ = None` in the class",
+            location=user_location(),
+        )
+    return x.is_scalar and not hasattr(kind, "__array__") and not hasattr(kind, "__array_interface__")
 
 
 def has_its_own_ufuncs(x: Any) -> bool:

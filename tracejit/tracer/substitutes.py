@@ -486,6 +486,8 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
     def call(first: Any, /, *rest: Any, **kwargs: Any) -> Any:
         if kwargs and (rest or "default" not in kwargs or kwargs.get("key") is not None):
             return original(first, *rest, **kwargs)
+        if not rest and isinstance(first, Tracer) and len(first.shape) == 1 and _is_long(first):
+            return _best_element(first, better)
         items: list[Any] = [first, *rest] if rest else list(first)
         if kwargs and not items:
             return kwargs["default"]
@@ -496,13 +498,17 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         if len(items) < 2 or not any(isinstance(x, Tracer) for x in items) or any(map(_shape, items)):
             return original(items)
         _refuse_complex(original, items)
+        if len(items) > _WRITTEN_OUT and _are_alike(items):
+            found = _best_element(np.stack(items), better)
+            return found.as_python_number() if items[0].aval.weak else found
         items = _that_fit(_that_may_win(items, better), better)
         if len(items) == 1 or not any(isinstance(x, Tracer) for x in items):
             return original(items) if len(items) > 1 else items[0]
         found, is_python, ours = items[0], is_pythons(items[0]), _is_ours(items[0])
+        dtype = _dtype_of(items)
         for x in items[1:]:
             best = found
-            wins, found = _better(better, _dtype_of(items), without_mark(best), without_mark(x))
+            wins, found = _better(better, dtype, without_mark(best), without_mark(x))
             is_python = _chosen(wins, is_pythons(x), is_python)
             ours = ours and _is_ours(x)
             if not isinstance(found, Tracer):
@@ -522,6 +528,41 @@ def _extremum(original: Callable[..., Any], better: Any) -> Callable[..., Any]:
         return found if is_python is False or not may_be_mixed(found.aval) else marked(found, is_python)
 
     return functools.update_wrapper(call, original)
+
+
+_WRITTEN_OUT = 16
+"""Numbers up to which the greatest is found by comparing one after the other."""
+
+
+def _is_long(x: Tracer) -> bool:
+    n = x.shape[0]
+    known = isinstance(n, Dim) and not has_count(n)
+    return x.dtype.kind in "iuf" and (known or (isinstance(n, int) and n > _WRITTEN_OUT))
+
+
+def _are_alike(items: Sequence[Any]) -> bool:
+    """Whether items are numbers of one kind, which an array can hold."""
+    first = items[0]
+    return all(
+        isinstance(x, Tracer)
+        and x.is_scalar
+        and x.dtype == first.dtype
+        and x.aval.weak == first.aval.weak
+        and x.dtype.kind in "iuf"
+        and x.mixed is None
+        and x.absence is None
+        for x in items
+    )
+
+
+def _best_element(x: Any, better: Any) -> Any:
+    """The first element that is better than all others; a NaN is better and worse than none."""
+    find: Any = np.argmax if better is np.greater else np.argmin
+    if x.dtype.kind != "f":
+        return x[find(x)]
+    worst = -np.inf if better is np.greater else np.inf
+    place = find(np.where(np.isnan(x), x.dtype.type(worst), x))
+    return x[np.where(np.isnan(x[0]), 0, place)]
 
 
 def _best_tuple(items: Sequence[Any], better: str) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.generators.harness import loaded
 from tracejit.support.errors import FloatIndex, MixedNumber, TracejitError
 
 
@@ -333,3 +334,146 @@ def test_comparisons_with_none_in_functions_without_jumps(f: Callable[..., Any])
     compiled = tj.jit(f)
     for x in (np.array([1.0, 2.0]), np.array([1.0, 7.0])):
         assert compiled(x) is f(x)
+
+
+@pytest.mark.parametrize("f", [
+    lambda a: min(a), lambda a: max(a), lambda a: max(a) - min(a), lambda a: max([abs(v) for v in a]),
+    lambda a: min(float(v) for v in a), lambda a: max(list(a)),
+])  # fmt: skip
+def test_the_least_and_greatest_of_many(f: Callable[..., Any]):
+    """As Python compares: the first of equal ones, a NaN only where it comes first."""
+    compiled, rng = tj.jit(f), np.random.default_rng(0)
+    for n in (3, 18, 40, 41, 2, 1, 40, 41):
+        for _ in range(3):
+            for dtype in (np.float64, np.int16, np.float32):
+                a = rng.integers(-3, 4, n).astype(dtype)
+                if dtype != np.int16 and rng.random() < 0.7:
+                    a[rng.integers(0, n)], a[rng.integers(0, n)], a[-1] = np.nan, -0.0, np.inf
+                with np.errstate(invalid="ignore"):
+                    assert repr(compiled(a)) == repr(f(a))
+    with pytest.raises(ValueError, match="empty"):
+        compiled(np.zeros(0))
+
+
+def test_the_least_of_an_array_is_one_loop():
+    compiled = tj.jit(lambda a: min(a))
+    compiled(np.arange(20.0))
+    compiled(np.arange(30_000.0))
+    assert len(compiled.lower(np.arange(30_000.0)).text("jaxpr").splitlines()) < 20
+
+
+class Vector(NamedTuple):
+    a: Any
+    b: Any
+
+    def __rmul__(self, other):
+        return Vector(other * self.a, other * self.b)
+
+
+class Row:
+    def __init__(self, values):
+        self.values = values
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, i):
+        return self.values[i]
+
+    def __rmul__(self, other):
+        return Row([other * v for v in self.values])
+
+
+class Made:
+    def __array__(self, dtype=None, copy=None):
+        return np.array([1.0, 2.0])
+
+    def __rmul__(self, other):
+        return other * 5
+
+
+def test_numbers_of_numpy_times_sequences():
+    x = np.array([1.0, 2.0])
+    for f in (
+        lambda x: x[0] * [1, 2, 3], lambda x: (1, 2) * x.sum(), lambda x: (x[0] > 0) * [1, 2],
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="can't multiply sequence"):
+            f(x)
+        with pytest.raises(TypeError, match="can't multiply sequence"):
+            tj.jit(f)(x)
+    for f in (
+        lambda x: x[0] * Vector(x[0], x[1]),
+        lambda x: x[0] * Row([x[0], x[1]]),
+        lambda x: x[0] == Row([1.0, 2.0]),
+    ):
+        with pytest.raises(TracejitError, match="makes an array"):
+            tj.jit(f)(x)
+    assert tj.jit(lambda n: n * Made())(3) == 15
+    assert tj.jit(lambda n: n * Vector(1, 2))(3) == Vector(3, 6)
+
+
+class Metres(np.float64):
+    unit = "m"
+
+    def __mul__(self, other):
+        return 77.0
+
+
+def test_numbers_of_classes_derived_from_numpys():
+    f = tj.jit(lambda v, x: (v * 2, v.unit, isinstance(v, Metres), x * 3))
+    for v in (Metres(2.0), Metres(3.0)):
+        got = f(v, np.ones(2))
+        assert got[:3] == (77.0, "m", True)
+
+
+def recorded(x):
+    CELLS.append(len(x[x > 0]))
+    return x.sum()
+
+
+CELLS: list[Any] = []
+
+
+def test_counts_are_not_stored_outside():
+    with pytest.raises(TracejitError, match="counts is stored outside"):
+        tj.jit(recorded)(np.array([1.0, -1.0]))
+    assert not CELLS
+
+
+class Machine:
+    closed = False
+
+    def run(self, x):
+        if self.closed:
+            raise RuntimeError("closed", len(x), x.shape)
+        return x.sum()
+
+
+def test_exceptions_carry_numbers_and_no_extents():
+    machine = Machine()
+    compiled = tj.jit(machine.run)
+    for n in (3, 4, 5):
+        assert compiled(np.ones(n)) == n
+    machine.closed = True
+    for n in (6, 7, 3):
+        with pytest.raises(RuntimeError) as caught:
+            compiled(np.ones(n))
+        assert caught.value.args == ("closed", n, (n,))
+
+    asserted = loaded(ASSERTED)["asserted"]
+    checked = tj.jit(asserted)
+    assert checked(np.ones(3)) == 3
+    with pytest.raises(AssertionError, match="Tracer<"):
+        checked(-np.ones(3))
+    with pytest.raises(ValueError, match=r"only Tracer<.*> points of 4"):
+        checked(np.array([1.0, 2.0, -1.0, -1.0]))
+
+
+ASSERTED = """
+def asserted(x):
+    n = len(x[x > 0])
+    assert n > 1, n
+    if n < 3:
+        raise ValueError(f"only {n} points of {len(x)}")
+    return x.sum()
+"""
