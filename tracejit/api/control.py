@@ -473,9 +473,10 @@ def cond(
     assert no is not None and yes is not None
     if no != yes:  # perhaps dicts whose keys were inserted in another order
         if flatten_like(unflatten(no, builtins.range(no.leaves)), yes) is None:
-            raise TracerError(
-                f"cond: the branches return different structures ({yes} and {no})", location=user_location()
-            )
+            why = f"cond: the branches return different structures ({yes} and {no})"
+            if ("None" in str(yes)) is not ("None" in str(no)):
+                why += "; what is None on one side alone needs a name of its own (least, best = np.inf, None)"
+            raise TracerError(why, location=user_location())
         functions[0] = functools.partial(_reordered, functions[0], yes)
         bodies = _branches(functions, avals, layouts)
     bodies = _reconcile(bodies, functions, avals, layouts)

@@ -23,7 +23,7 @@ from tracejit.support.source import frames_of, located, raised_at, user_location
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised, with_numbers
-from tracejit.tracer.numpys_errors import as_numpy_raises, given_a_tracer
+from tracejit.tracer.numpys_errors import given_a_tracer, numpys_own
 from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import symbols_here
 from tracejit.tracer.traced_text import names_a_tracer
@@ -51,7 +51,7 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
     except _NUMPYS as error:
         raise Raises(block, error) from None
     except TracejitError as error:
-        raise Raises(block, _as_numpys(error)) from None
+        raise Raises(block, numpys_own(error)) from None
     except Exception as error:
         code, place = frames_of(error)[-1]
         trace = current_trace()
@@ -73,17 +73,6 @@ def run_block(block: Callable[[], Any], assigned: Sequence[str] = ()) -> Any:
         if isinstance(error, Restart | Again) or not (isinstance(error, SystemExit) or raises(*frames_of(error)[-1])):
             raise
         raise Raises(block, error) from None
-
-
-def _as_numpys(error: TracejitError) -> Exception:
-    """An error that NumPy raises where this one was raised: this one, if it is of that class.
-
-    Raises: that itself if NumPy raises none, or it is not known; DimDependent where the sizes have to be known first.
-    """
-    found = as_numpy_raises(error)
-    if not isinstance(found, Exception) or isinstance(found, TracejitError):
-        raise error
-    return error if isinstance(error, type(found)) else found
 
 
 _NUMPYS = IndexOutOfBounds, NumberOutOfBounds, NegativePower

@@ -29,6 +29,7 @@ from tracejit.tracer.cell import is_number
 from tracejit.tracer.failures import Raised, Reason, failures_noted, with_numbers
 from tracejit.tracer.interpreter import current_interpreter
 from tracejit.tracer.layout import Layout, Open
+from tracejit.tracer.numpys_errors import numpys_own
 from tracejit.tracer.operators import OPERATORS, PRIMITIVES
 from tracejit.tracer.ownership import is_installed
 from tracejit.tracer.redirect import tracing
@@ -226,11 +227,12 @@ def trace_call(
                 result = (trace.function(function) if redirected else function)(*args, **kwargs)
             except Exception as error:
                 trace.loops.given.check()  # what has changed unseen may be why
-                known = isinstance(error, TracejitError | NameError)  # of names that a loop has dropped
-                if known or not failures_noted() or may_come_of_extents(signature, error):
+                dropped = isinstance(error, NameError) and name_in(error) in trace.loops.dropped
+                if dropped or not failures_noted() or may_come_of_extents(signature, error):
                     raise
                 # it raises on every way, and data decide whether something before it is the error
-                OPERATORS.check_none(PRIMITIVES.full((), np.True_), Raised(error))
+                raised = numpys_own(error) if isinstance(error, TracejitError) else error
+                OPERATORS.check_none(PRIMITIVES.full((), np.True_), Raised(with_numbers(raised)))
                 result = None
         refused = current_interpreter().refused
         if refused is not None:  # the function has caught it: what it did then has not happened

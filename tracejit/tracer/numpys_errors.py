@@ -28,7 +28,7 @@ from tracejit.tracer.substitutes import dispatching, for_nested
 from tracejit.tracer.traced_text import message, names_a_tracer
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["as_numpy_raises", "given_a_tracer", "is_refusal", "numpys"]
+__all__ = ["as_numpy_raises", "given_a_tracer", "is_refusal", "numpys", "numpys_own"]
 
 _MOST = 1_000_000
 """Elements of an array that NumPy is tried with."""
@@ -81,6 +81,17 @@ def as_numpy_raises(error: BaseException | None) -> BaseException | None:
     text = error.message if isinstance(error, TracejitError) else message(error)
     where = error.location if isinstance(error, TracejitError) else raised_at(error)
     return TracerError(f"{text}; NumPy takes it, so the `except` around it may not run", location=where)
+
+
+def numpys_own(error: TracejitError) -> Exception:
+    """An error that NumPy raises where this one was raised: this one, if it is of that class.
+
+    Raises: that itself if NumPy raises none, or it is not known; DimDependent where the sizes have to be known first.
+    """
+    found = as_numpy_raises(error)
+    if not isinstance(found, Exception) or isinstance(found, TracejitError):
+        raise error
+    return error if isinstance(error, type(found)) else found
 
 
 def given_a_tracer(error: Exception) -> TracerError:

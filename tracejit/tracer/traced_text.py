@@ -258,7 +258,10 @@ def joiner(text: Any) -> Callable[..., Any]:
 
 
 # -- what functions say that were given traced arrays ------------------------------------------------------------------
-_NAMED = re.compile(r"\bTracer\b(?!<|' object is not callable)|\bTracedText\b")  # no array and no number is callable
+_NAMED = re.compile(
+    r"\bTracer\b(?!<|' object is not callable)|\bTracedText\b"  # no array and no number is callable
+    "|object __array__ method not producing an array"  # but a traced one
+)
 
 
 def names_a_tracer(error: BaseException) -> bool:

@@ -477,3 +477,78 @@ def asserted(x):
         raise ValueError(f"only {n} points of {len(x)}")
     return x.sum()
 """
+
+
+def by_shapes(x):
+    if x[0] > 1:
+        raise KeyError("neg")
+    return x @ np.ones(7)
+
+
+def by_ranks(x):
+    for v in x:
+        if v > 1:
+            raise RuntimeError("big")
+    return np.concatenate([x, np.ones((2, 2))])
+
+
+def by_an_index(x):
+    if x[0] > 1:
+        raise KeyError("neg")
+    return x[100]
+
+
+def by_a_name(x):
+    if x[0] > 1:
+        raise KeyError("neg")
+    return undefined_name  # noqa: F821
+
+
+def by_a_branch(x):
+    if x[0] > 1:
+        y = 1
+    else:
+        raise KeyError("neg")
+    return y + x @ np.ones(7)
+
+
+@pytest.mark.parametrize("f", [by_shapes, by_ranks, by_an_index, by_a_name, by_a_branch])
+def test_errors_of_numpys_come_behind_those_that_data_decide(f: Callable[..., Any]):
+    compiled = tj.jit(f)
+    for x in ([1.5, 0.2, 3.0], [0.5, 0.2, 0.3], [1.5, 0.1, 0.1, 0.1], [0.5, 0.2, 0.3, 0.4]):
+        with pytest.raises(Exception) as want:  # noqa: PT011
+            f(np.array(x))
+        with pytest.raises(type(want.value)):
+            compiled(np.array(x))
+
+
+def test_none_on_one_side_of_a_tuple_is_refused_with_advice():
+    def least(x):
+        best = (np.inf, None)
+        for t in x:
+            if t < best[0]:
+                best = (t, 2 * t)
+        return best[0]
+
+    with pytest.raises(TracejitError, match="needs a name of its own"):
+        tj.jit(least)(np.arange(3.0))
+
+
+class Traced:
+    def __init__(self, a):
+        self.a = a
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([self.a, self.a])
+
+
+def test_classes_that_give_traced_arrays_to_numpy_are_refused():
+    def f(x):
+        try:
+            return np.sum(np.sin(Traced(x[0])))
+        except ValueError:
+            return -1.0
+
+    assert tj.jit(lambda x: np.sum(np.asarray(Traced(x[0]))))(np.ones(2)) == 2
+    with pytest.raises(TracejitError):
+        tj.jit(f)(np.ones(2))
