@@ -88,6 +88,7 @@ def told(function: Any, dtype: Any, given: Range) -> Range:
         (lambda x: x + 1, np.int64, (0, None), ANYTHING),
         (lambda x: x.astype(np.int8), np.int64, (0, 300), (-128, 127)),
         (lambda x: x.astype(np.int64), np.uint8, ANYTHING, (0, 255)),
+        (lambda x: u.maximum(x, np.uint64(1)).astype(np.int64), np.uint64, ANYTHING, ANYTHING),
         (lambda x: u.remainder(x, 7), np.int64, ANYTHING, (0, 6)),
         (lambda x: u.minimum(u.maximum(x, 0), 9), np.int64, ANYTHING, (0, 9)),
         (lambda x: u.where(x > 3, x, 3), np.int64, (0, 9), (0, 9)),
@@ -134,3 +135,13 @@ def test_products_of_extents_that_wrap_around_tell_nothing_of_an_index(f: Any):
         x = np.arange(1.0, size + 1)
         with np.errstate(over="ignore"):
             np.testing.assert_array_equal(compiled(x), f(x))
+
+
+def test_half_open_ranges_of_unsigned_integers_end_with_their_dtype():
+    x, n = np.arange(1.0, 6.0), np.array([2**64 - 1, 3, 1, 2**64 - 2], np.uint64)
+    for f in (
+        lambda x, n: x[np.maximum(n, np.uint64(1)).astype(np.int64)],
+        lambda x, n: np.repeat(x, 2)[np.maximum(n, 1).astype(int)],
+        lambda x, n: x[np.clip(n, 1, None).astype(np.int32)],
+    ):  # fmt: skip
+        np.testing.assert_array_equal(tj.jit(f)(x, n), f(x, n))

@@ -17,7 +17,7 @@ from tracejit.ir.forms import Form, FormBuilder, Operand
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.math.complex import expand_complex
 from tracejit.ir.primitive import Primitive
-from tracejit.ir.ranges import Range
+from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.scalar import OPS, is_complex, kernel_dtype
 from tracejit.ir.types import ShapedArray
 from tracejit.support.dtypes import canonical, short_name
@@ -332,7 +332,8 @@ class Convert(Elementwise):
         return 0 if args[0].aval.dtype == self.dtype and not args[0].aval.weak else None
 
     def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
-        return ranges[0]
+        # beyond an end that is not known numbers of another dtype may wrap around
+        return ranges[0] if None not in ranges[0] or avals[0].dtype == self.dtype else ANYTHING
 
 
 def _dtype_of(x: ArrayLike) -> np.dtype[Any]:
