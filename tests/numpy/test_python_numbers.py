@@ -696,3 +696,21 @@ def test_unsigned_integers_with_their_highest_bit():
         lambda a, b: np.where((a ^ b) > np.uint64(2**63 - 1), 1, 0),
     ):  # fmt: skip
         np.testing.assert_array_equal(tj.jit(f)(a[:, None], a), f(a[:, None], a))
+
+
+def test_bounds_that_limit_nothing_beside_wider_ones():
+    """NumPy leaves a bound out that no number of the array's dtype is beyond."""
+    bounds = [None, 0, 3, 127, 128, 255, 300, -129, 32767, 2**62, np.int16(300), np.uint8(200), np.float32(1.5)]
+    bounds += [np.int64(2**40), np.int8(5)]
+    for dtype in (np.int8, np.uint8, np.int16):
+        a = np.array([np.iinfo(dtype).min, 0, 3, 100, np.iinfo(dtype).max], dtype)
+        for low, high in itertools.product(bounds, bounds):
+            try:
+                want = np.clip(a, low, high)
+            except OverflowError:
+                continue
+            assert repr(tj.jit(lambda a, low=low, high=high: np.clip(a, low, high))(a)) == repr(want), (low, high)
+    traced = tj.jit(lambda a, low, high: np.clip(a, low, high))
+    for low, high in ((np.int16(300), 127), (np.int16(300), 300), (np.float32(1.5), 127), (3, 100), (3, 127), (3, 400)):
+        a = np.arange(-5, 120, 20, dtype=np.int8)
+        assert repr(traced(a, low, high)) == repr(np.clip(a, low, high)), (low, high)

@@ -28,7 +28,7 @@ from tracejit.primitives.complex_numbers import imag, make_complex, real
 from tracejit.primitives.custom import stop_gradient
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
-from tracejit.support.errors import DtypeError, IndexOutOfBounds
+from tracejit.support.errors import DtypeError, IndexOutOfBounds, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.calls import handed_out
@@ -85,8 +85,9 @@ def clip(
     x = array_of(a)
     low, high = (None if any(bound is x for x in absent) else as_array(bound) for bound in (low, high))
     if aval(x).dtype.kind in "iu":  # a Python integer that limits nothing may be beyond the dtype's range
-        info = np.iinfo(aval(x).dtype)
-        low, high = _limit(low, u.maximum, int(info.min)), _limit(high, u.minimum, int(info.max))
+        own = aval(x).dtype
+        wide = np.result_type(own, *[aval(z).dtype for z in (low, high) if z is not None and not aval(z).weak])
+        low, high = _limit(low, u.maximum, own, wide), _limit(high, u.minimum, own, wide)
     x = to_dtype(x, result_type(*[(aval(z).dtype, aval(z).weak) for z in (x, low, high) if z is not None])[0])
     numbers = low is not None and high is not None and not (aval(low).shape or aval(high).shape)
     if low is not None:
@@ -109,15 +110,32 @@ def _limited(x: ArrayLike, bound: ArrayLike, beyond: Any, nearer: Any) -> Result
     )
 
 
-def _limit(bound: ArrayLike, nearer: Any, end: int) -> Result:
-    """A Python integer, or `end` if that limits as much."""
+def _limit(bound: ArrayLike, nearer: Any, own: np.dtype[Any], wide: np.dtype[Any]) -> ArrayLike:
+    """A Python integer as a bound of integers of dtype `own`, of which it may limit none, in a result of dtype `wide`:
+    to what NumPy limits then.
+    """
+    below = nearer is u.maximum
+    end, far = (_ends(x)[0 if below else 1] for x in (own, wide))
     if type(bound) is int:
-        return bound if (bound > end) == (nearer is u.maximum) else end
+        return bound if (bound > end if below else bound < end) else far
     if isinstance(bound, Tracer) and bound.aval.weak and bound.dtype.kind == "i" and -(2**63) <= end < 2**63:
-        found = nearer(bound, end)
+        if 2**63 <= far < np.inf and far != end:
+            raise UnsupportedError(
+                "np.clip of narrow integers with an integer and a np.uint64 as bounds; convert the array first "
+                "(x.astype(np.uint64))",
+                location=user_location(),
+            )
+        found = nearer(bound, end) if far == end else u.where(nearer(bound, end) == end, far, bound)
         found.weaken()
         return found
     return bound
+
+
+def _ends(dtype: np.dtype[Any]) -> tuple[int | float, int | float]:
+    """The least and greatest number of a dtype."""
+    if dtype.kind not in "iu":
+        return -np.inf, np.inf
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Result:
