@@ -162,14 +162,14 @@ def with_numbers(error: BaseException, *, leaves: bool = False) -> BaseException
     Raises: DimDependent for others, which have to be known.
     """
     pending, symbols = [*error.args, *vars(error).values()], frozenset[str]()
+    seen: set[int] = set()
     while pending:
         x = pending.pop()
         if isinstance(x, Dim):
             symbols |= frozenset() if has_count(x) else x.symbols()
-        elif type(x) in (tuple, list, set, frozenset):
-            pending += x
-        elif type(x) is dict:
-            pending += [*x, *x.values()]
+        elif type(x) in (tuple, list, set, frozenset, dict) and id(x) not in seen:
+            seen.add(id(x))
+            pending += [*x, *x.values()] if type(x) is dict else x
     if symbols:
         raise DimDependent(symbols) from error
     args = tuple([_carried(x, leaves) for x in error.args])
