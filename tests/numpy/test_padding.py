@@ -87,3 +87,14 @@ def test_errors(args: Any, error: Any, message: str):
         tj.jit(lambda x: np.pad(x, *args))(np.zeros((2, 2)))
     with pytest.raises(ShapeError, match="has no meaning in mode"):
         tj.numpy.pad(np.zeros(2), 1, "edge", constant_values=1)
+
+
+@pytest.mark.parametrize("end", [2.7, -1.5, -3, 300, (1, 2.5), np.float32(1.3)])
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.float32, np.float64, bool])
+def test_ramps_of_integers_to_numbers_that_are_none(end: Any, dtype: Any):
+    """NumPy computes the line with the number as it is, and rounds down then."""
+    for x in (np.array([5, 6, 100, 0]).astype(dtype), np.arange(6).reshape(2, 3).astype(dtype)):
+        f = lambda x: np.pad(x, 3, mode="linear_ramp", end_values=end)  # noqa: E731
+        got, want = tj.jit(f)(x), f(x)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)

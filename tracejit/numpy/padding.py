@@ -215,7 +215,9 @@ def _ramp(x: ArrayLike, k: int, count: Extent, end: ArrayLike, left: bool) -> Re
     n = have.shape[k]
     edge = part(x, k, 0, 1) if left else part(x, k, n - 1, 1)
     flat = p.reshape(edge, (*have.shape[:k], *have.shape[k + 1 :]))
-    line = linspace(to_dtype(as_array(end), have.dtype), flat, count, endpoint=False, dtype=have.dtype, axis=k)
+    start = as_array(end)  # a Python number is an array of int64, float64 or complex128 to NumPy's linspace
+    start = to_dtype(start, aval(start).dtype) if aval(start).weak else start
+    line = linspace(start, flat, count, endpoint=False, dtype=have.dtype, axis=k)
     return line if left else p.reverse(line, (k,))
 
 
