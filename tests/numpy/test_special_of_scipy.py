@@ -177,3 +177,12 @@ def test_spherical_harmonics_agree_with_scipys():
     np.testing.assert_allclose(g, (moved[0] - moved[1]) / (2 * step), atol=1e-8)
     with pytest.raises(UnsupportedError, match="need n_max="):
         tj.jit(lambda n: f(n, 0, 0.5, 0.5))(n)
+
+
+@pytest.mark.parametrize("x", [
+    [np.inf, 1.0], [-np.inf, 1.0], [-np.inf, -np.inf], [np.inf, np.inf], [np.nan, 1.0], [1e308, -1e308], [1.0, 2.0],
+])  # fmt: skip
+def test_softmax_of_infinities(x: Any):
+    for f in (lambda x: sp.softmax(x), lambda x: sp.log_softmax(x)):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(tj.jit(f)(np.array(x)), f(np.array(x)), rtol=1e-14)

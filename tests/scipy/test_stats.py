@@ -156,3 +156,12 @@ def test_what_there_is_not_is_an_attribute_error():
         _ = stats.zipf
     with pytest.raises(AttributeError, match="has no attribute 'signal2'"):
         _ = tj.scipy.signal2
+
+
+def test_the_logistic_density_at_infinity():
+    z = np.array([-np.inf, np.inf, 0.0, 3.0, np.nan])
+    np.testing.assert_allclose(
+        tj.scipy.stats.logistic.logpdf(z), [-np.inf, -np.inf, -1.3862943611198906, -3.0971747, np.nan], rtol=1e-7
+    )
+    np.testing.assert_allclose(tj.scipy.stats.logistic.pdf(z), [0, 0, 0.25, 0.04517665973091214, np.nan], rtol=1e-7)
+    assert float(tj.grad(tj.grad(lambda z: tj.scipy.stats.logistic.logpdf(z)))(0.0)) == -0.5

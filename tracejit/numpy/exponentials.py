@@ -30,8 +30,8 @@ def _numbers(*xs: ArrayLike) -> list[Result]:
     return promote(*xs, to=lambda dtype: dtype if dtype.kind == "c" else inexact_dtype(dtype))
 
 
-def _greatest(x: ArrayLike, axis: AxisLike, where: ArrayLike | None) -> Result:
-    """The maximum along an axis, of real parts, 0 where it is infinite; constant for derivatives."""
+def _greatest(x: ArrayLike, axis: AxisLike, where: ArrayLike | None, finite: bool = True) -> Result:
+    """The maximum along an axis, of real parts, constant for derivatives.   finite: 0 where it is infinite"""
     if aval(x).dtype.kind == "c":
         x = real(x)
     shape = aval(x).shape
@@ -40,7 +40,7 @@ def _greatest(x: ArrayLike, axis: AxisLike, where: ArrayLike | None) -> Result:
         most = r.max(x, axis=axis, keepdims=True)
     else:
         most = r.max(x, axis=axis, keepdims=True, initial=-np.inf, where=True if where is None else where)
-    return stop_gradient(u.where(u.isfinite(most), most, 0))
+    return stop_gradient(u.where(u.isfinite(most), most, 0) if finite else most)
 
 
 def logsumexp(
@@ -101,7 +101,7 @@ def softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike | None = None) -
     Array([0.25, 0.25, 0.25, 0.25], dtype=float64)
     """
     (y,) = _numbers(as_array(x))
-    terms = u.exp(u.subtract(y, _greatest(y, axis, where)))
+    terms = u.exp(u.subtract(y, _greatest(y, axis, where, finite=False)))
     if where is None:
         return u.divide(terms, r.sum(terms, axis=axis, keepdims=True))
     return u.where(where, u.divide(terms, r.sum(terms, axis=axis, keepdims=True, where=where)), 0)

@@ -182,7 +182,7 @@ class logistic(Distribution):
     def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
         """The logarithm of the density."""
         z, width = standard(x, loc, scale)
-        return -z - 2 * u.logaddexp(-z, 0) - u.log(width)
+        return u.where(u.equal(z, -np.inf), -np.inf, -z - 2 * u.logaddexp(-z, 0) - u.log(width))
 
     @staticmethod
     def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Result:
