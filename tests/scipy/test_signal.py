@@ -1,5 +1,6 @@
 """The names of scipy.signal against sums of shifted arrays, least squares and recurrences in NumPy."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -265,3 +266,20 @@ def test_the_second_matrix_of_a_correlation_is_conjugated():
     for call in (signal.correlate2d, tj.jit(signal.correlate2d)):
         np.testing.assert_allclose(call(x, y), want, rtol=1e-12)
     np.testing.assert_allclose(signal.correlate(x, y), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_lags_are_scipys(mode: str):
+    signal = pytest.importorskip("scipy.signal")
+    for n, m in itertools.product(range(1, 8), range(1, 8)):
+        np.testing.assert_array_equal(tj.scipy.signal.correlation_lags(n, m, mode), signal.correlation_lags(n, m, mode))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_correlations_of_complex_matrices_are_scipys(mode: str):
+    signal, rng = pytest.importorskip("scipy.signal"), np.random.default_rng(0)
+    for n, m in ((3, 4), (4, 3), (3, 3)):
+        a, b = (rng.normal(size=(k, k)) + 1j * rng.normal(size=(k, k)) for k in (n, m))
+        for x, y in ((a, b), (a, b.real), (a.real, b)):
+            want = signal.correlate2d(x, y, mode)
+            np.testing.assert_allclose(tj.scipy.signal.correlate2d(x, y, mode), want, rtol=1e-12, atol=1e-12)

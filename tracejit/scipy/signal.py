@@ -272,7 +272,10 @@ def _in_plane(
         options: dict[str, Any] = {"constant_values": fillvalue} if boundary == "fill" else {}
         x, widths = padding.pad(x, widths, _BOUNDARIES[boundary], **options), [(0, 0), (0, 0)]
     found = _slid(x, y, widths, turned=turned)
-    return reverse(found, (0, 1)) if swapped and not turned else found
+    if not swapped or turned:
+        return found
+    found = reverse(found, (0, 1))  # of which SciPy conjugates the other matrix
+    return conj(found) if aval(found).dtype.kind == "c" else found
 
 
 def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Result:
@@ -288,7 +291,7 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Result:
     if mode == "full":
         return np.arange(1 - in2_len, in1_len)
     if mode == "same":
-        low = (in1_len + in2_len - 1 - in1_len) // 2
+        low = (in1_len + in2_len - 1) // 2 - in1_len // 2
         return np.arange(1 - in2_len, in1_len)[low : low + in1_len]
     if mode == "valid":
         return np.arange(in1_len - in2_len + 1) if in1_len >= in2_len else np.arange(in1_len - in2_len, 1)
