@@ -98,6 +98,8 @@ _OPERATIONS: Any = getattr(opcode, "_nb_ops", ())
 _SUBSCRIPTS = frozenset(n for n, (name, _) in enumerate(_OPERATIONS) if name == "NB_SUBSCR")
 """What `BINARY_OP` has as its argument where it takes an item, from Python 3.14 on."""
 _REMAINDERS = frozenset(n for n, (name, _) in enumerate(_OPERATIONS) if name == "NB_REMAINDER")
+_COMPARED = 0 if sys.version_info < (3, 12) else 4 if sys.version_info < (3, 13) else 5
+"""Bits before the number of a comparison in what `COMPARE_OP` has as its argument."""
 GIVE_TEXT = frozenset({"__format__", "__repr__", "__str__"})
 """Methods that Python asks for text."""
 _MAKE_TEXT = frozenset({"format", "join"})
@@ -106,14 +108,13 @@ _MAKE_TEXT = frozenset({"format", "join"})
 @cache
 def decides(code: CodeType) -> bool:
     """Whether code, or code within it, has jumps (loops, branches, conditional expressions), a `try`, asks `x is y`,
-    `x in y`, `not x`, or for the least or greatest by a key, takes an item at an index that is no constant, compares
-    (tuples, lists, what may be None), or may make text.
+    `x in y`, `not x`, or for the least or greatest by a key, takes an item at an index that is no constant, asks
+    whether things are equal, compares tuples or lists, or may make text.
 
     >>> decides((lambda x: x + 1).__code__), decides((lambda x: x and 1).__code__)
     (False, True)
     """
     asks = (
-        "COMPARE_OP",
         "FOR_ITER",
         "IS_OP",
         "CONTAINS_OP",
@@ -131,8 +132,13 @@ def decides(code: CodeType) -> bool:
         return True
     if code.co_exceptiontable and (catches(code) or any(n == "WITH_EXCEPT_START" for n, _, _ in instructions(code))):
         return True
+    names = {name for name, _, _ in instructions(code)}
+    if "COMPARE_OP" in names and not names.isdisjoint(("BUILD_TUPLE", "BUILD_LIST")):
+        return True
     before = ""
     for name, argument, _ in instructions(code):
+        if name == "COMPARE_OP" and opcode.cmp_op[argument >> _COMPARED] in ("==", "!="):  # of tuples, or with None
+            return True
         takes = name == "BINARY_SUBSCR" or (name == "BINARY_OP" and argument in _SUBSCRIPTS)
         formats = name == "BINARY_OP" and argument in _REMAINDERS
         if "JUMP" in name or name in asks or formats or (takes and before not in _PLAIN_INDICES):
