@@ -51,7 +51,9 @@ def _array(r: random.Random, dtype: str, n: int) -> str:
 
 
 def _statements(r: random.Random, name: str, dtype: str) -> list[Statement]:
-    """An expression of arrays, or one for each element in a loop."""
+    """An expression of arrays, one for each element in a loop, or a counter and what it decides."""
+    if r.random() < 0.2:
+        return _counter(r, name)
     if r.random() < 0.7:
         return [Statement(f"{name} = {_result(r, _tree(r, r.randint(1, 4), ARRAYS))}")]
     inner = _result(r, _tree(r, r.randint(1, 3), ELEMENTS))
@@ -60,6 +62,33 @@ def _statements(r: random.Random, name: str, dtype: str) -> list[Statement]:
     if r.random() < 0.3:
         change = Statement(f"if {_tree(r, 2, ELEMENTS)} {r.choice(COMPARISONS)} {_number(r)}:", [change])
     return [start, Statement("for i in range(n):", [change])]
+
+
+def _counter(r: random.Random, name: str) -> list[Statement]:
+    """A `while` up to a number, or to its square, and tests and indices that its range may decide."""
+    end = r.choice(["9", "50", "n", "k", "n - 1", "2**40", "2**62", "2 * 10**18", "2**63 - 1", "-5"])
+    tests = [
+        r.choice(["i * i < E", "i * i <= E", "E > i * i", "not i * i >= E", "i < E", "i <= E", "i >= E", "i != E"])
+    ]
+    tests = [tests[0].replace("E", end), f"c < {r.choice([5, 12, 30])}"]
+    if r.random() < 0.5:
+        tests.append(r.choice(["x[c % n] < 5", f"{name}[0] < 30", "i < 2**33"]))
+    r.shuffle(tests)
+    start = r.choice(
+        ["np.int64(0)", "np.int64(1)", "0", "1", "n", "np.int64(2**31) - n", "np.int64(2**63 - 2**33) + n"]
+    )
+    step = r.choice(["1", "np.int64(1)", "2", "np.int64(2**28)", "np.int64(2**31 - 1)", "-1", "np.int64(3)", "i"])
+    inner = [
+        r.choice([f"{name}[0] += i", f"{name}[i % 3] += 1", f"{name}[i // 2**62] += 1", f"{name}[1] += i * i % 7"]),
+        f"if i {r.choice(COMPARISONS)} {r.choice(['0', '5', '3400000000', '4 * 10**9', 'n'])}: {name}[2] += 1",
+    ]
+    body = [Statement(line) for line in inner[: r.randint(1, 2)]]
+    return [
+        Statement(f"{name} = np.zeros(3, np.int64)"),
+        Statement(f"i, c = {start}, 0", fixed=True),
+        Statement(f"while {' and '.join(tests)}:", [*body, Statement(f"i += {step}"), Statement("c += 1", fixed=True)]),
+        Statement(f"{name} = {name}, i, c"),
+    ]
 
 
 ARRAYS = [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tracejit.backends.reference.interpreter import run_kernel
 from tracejit.ir.check import check_kernel
 from tracejit.ir.kernel import For, If, Kernel, Op, While, walk
@@ -272,3 +275,79 @@ def test_the_last_value_of_a_counter_of_no_iterations_is_its_first():
     kernel = parse_kernel(COUNTER.replace("0..n", "3..n").replace("%c = 2", "%c = 7"))
     made = fold_inductions(kernel)
     assert results(made, np.ones(2))[2] == results(kernel, np.ones(2))[2] == 7
+
+
+def up_to_a_square(y):
+    i = np.int64(1)
+    while i * i <= 50 and y[0] < 1000:
+        y[0] += i
+        i += 1
+    return i
+
+
+def turned_round(y):
+    i = np.int64(1)
+    while not (i * i >= 30) and y[0] < 500:
+        y[0] += i
+        i += 1
+    return i
+
+
+def swapped(y):
+    i = np.int64(1)
+    while y[0] < 500 and 30 > i * i:
+        y[0] += i * i
+        i += 1
+    return i
+
+
+def up_to_the_square_of_an_extent(y):
+    i = 1
+    while i * i < len(y) and y[0] < 100:
+        y[0] *= 1.5
+        i += np.int64(1)
+    return i
+
+
+def beyond_its_square(y):
+    i, c, h = np.int64(10**9) + len(y), 0, 0
+    while i * i < 2 * 10**18 and y[c] > -5:
+        if i > 4 * 10**9:
+            h += 1
+        i += np.int64(2147483647)
+        c += 1
+        y[c] = h
+    return i, c, h
+
+
+def beyond_64_bits(y):
+    i, c, h = np.int64(2**63 - 2**33) + len(y), 0, 0
+    while i < 2**63 - 1 and c < 6:
+        if i < 0:
+            h += 1
+        y[i % 3] += 1
+        i += np.int64(2**31)
+        c += 1
+    return i, c, h
+
+
+@pytest.mark.parametrize(
+    "f",
+    [up_to_a_square, turned_round, swapped, up_to_the_square_of_an_extent, beyond_its_square, beyond_64_bits],
+)
+def test_what_ends_a_loop_is_asked_although_the_counter_has_a_range(f: Any):
+    compiled = tj.jit(f)
+    for n in (7, 50, 9):
+        mine, theirs = np.ones(n), np.ones(n)
+        with np.errstate(over="ignore"):
+            want = f(theirs)
+            assert compiled(mine) == want
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_while_loop_up_to_a_square_ends():
+    def go_on(c: Any) -> Any:
+        return c[0] * c[0] < np.int64(9)
+
+    got = tj.jit(lambda x: tj.lax.while_loop(go_on, lambda c: (c[0] + np.int64(1), c[1] * 1.5), (np.int64(0), x * 1)))
+    assert got(np.ones(9))[0] == 3

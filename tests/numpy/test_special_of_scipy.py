@@ -186,3 +186,62 @@ def test_softmax_of_infinities(x: Any):
     for f in (lambda x: sp.softmax(x), lambda x: sp.log_softmax(x)):
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(tj.jit(f)(np.array(x)), f(np.array(x)), rtol=1e-14)
+
+
+def test_binomials_of_whole_numbers_are_whole():
+    n, k = np.meshgrid(np.arange(60.0), np.arange(60.0))
+    want = np.vectorize(lambda a, b: float(math.comb(int(a), int(b))))(n, k)
+    few = np.minimum(k, n - k) < 30
+    for f in (lambda n, k: sp.comb(n, k), lambda n, k: sp.binom(n, k)):
+        got = tj.jit(f)(n, k)
+        exact = few & (want * 60 < 2**53) & (k <= n)
+        np.testing.assert_array_equal(got[exact], want[exact])
+        np.testing.assert_allclose(got[few], want[few], rtol=1e-15)
+    assert tj.jit(lambda x, n, k: int(sp.comb(n, k)))(1.0, 5, 2) == 10
+    np.testing.assert_array_equal(tj.jit(lambda p: sp.comb(len(p), np.arange(4)).astype(int))(np.ones(3)), [1, 3, 3, 1])
+    great = (np.array([1e9, 1e12, 1e12, 2.5, -2.5, 50, 100, 1000.5]), np.array([2, 1, 3.5, 2, 3, 25, 50, 400.25]))
+    np.testing.assert_allclose(tj.jit(lambda n, k: sp.binom(n, k))(*great), sp.binom(*great), rtol=1e-11)
+
+
+def test_binomials_have_derivatives():
+    h = 1e-6
+    for f in (lambda n: sp.binom(n, 3.0), lambda k: sp.binom(10.0, k), lambda n: sp.factorial(n)):
+        for x in (5.0, 7.5):
+            np.testing.assert_allclose(tj.grad(f)(x), (f(x + h) - f(x - h)) / (2 * h), rtol=1e-6, atol=1e-3)
+
+
+def test_factorials_of_whole_numbers_are_exact():
+    m = np.arange(-3.0, 171)
+    want = np.array([0.0 if i < 0 else float(math.factorial(int(i))) for i in m])
+    np.testing.assert_array_equal(tj.jit(lambda m: sp.factorial(m))(m), want)
+    np.testing.assert_allclose(tj.jit(lambda m: sp.factorial(m))(m + 0.5), sp.factorial(m + 0.5), rtol=1e-13)
+
+
+@pytest.mark.parametrize(("name", "pairs"), [
+    ("beta", [(1e12, 1.0), (1e300, 1.0), (2.0, 3.0), (20.0, 0.5), (17.0, -0.5), (0.3, 1e8), (16.0, 16.0)]),
+    ("betaln", [(1e12, 1.0), (1e300, 1.0), (2.0, 3.0), (1e10, 1e12), (16.0, 16.0), (1e-3, 40.0)]),
+    ("poch", [(1e12, 1.0), (2.0, 3.0), (20.0, -3.0), (17.0, 50.5), (1e6, -0.5), (-3.5, 30.0)]),
+])  # fmt: skip
+def test_quotients_of_gammas_of_great_operands(name: str, pairs: list[tuple[float, float]]):
+    f, (a, b) = getattr(sp, name), np.array(pairs).T
+    want = f(a, b)
+    np.testing.assert_allclose(tj.jit(lambda a, b: f(a, b))(a, b), want, rtol=1e-13)
+    h = 1e-4 * np.minimum(a, 1)
+    slopes = [float(tj.grad(lambda y, z=z: f(y, z))(y)) for y, z in pairs if y < 100]
+    np.testing.assert_allclose(slopes, ((f(a + h, b) - f(a - h, b)) / (2 * h))[a < 100], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_zeta_far_to_the_right(dtype: Any):
+    x = np.array([2, 10.25, 49, 50, 60, 100, 700, 1e4, 1e30, np.inf], dtype)
+    rtol = 1e-14 if dtype == np.float64 else 1e-6
+    np.testing.assert_allclose(tj.jit(lambda x: sp.zeta(x))(x), sp.zeta(x), rtol=rtol)
+    for q in (2.0, 17.0, 1e3):
+        got = tj.jit(lambda x, q: sp.zeta(x, q))(x[:-2], np.full(8, q, dtype))
+        np.testing.assert_allclose(got, sp.zeta(x[:-2], np.full(8, q, dtype)), rtol=rtol, atol=1e-300)
+
+
+def test_relative_entropies_of_what_is_far_apart():
+    p, q = np.array([1e300, 1e-300, 2.0, 1e-310, 0.0]), np.array([1e-10, 1e20, 1.0, 1.0, 1.0])
+    np.testing.assert_allclose(tj.jit(lambda p, q: sp.rel_entr(p, q))(p, q), sp.rel_entr(p, q), rtol=1e-13)
+    assert tj.grad(lambda q: sp.rel_entr(1e300, q))(1e-9) == -np.inf

@@ -21,7 +21,9 @@ from tracejit.numpy.exponentials import inexact, log_softmax, logsumexp, softmax
 from tracejit.numpy.joining import stack
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.reductions import max as greatest
+from tracejit.numpy.taking import take
 from tracejit.primitives import complex_numbers, hypergeometric, integrals, special as p
+from tracejit.primitives.custom import stop_gradient
 from tracejit.primitives.transcendental import Erf
 from tracejit.support.errors import DtypeError, OptionError, UnsupportedError
 from tracejit.support.source import user_location
@@ -395,13 +397,52 @@ def _beta_in_parts(a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
     both = u.add(y, z)
     none = _is_pole(both)  # 1 / gamma is 0
     both = u.where(none, 1, both)
-    logarithm = u.add(u.subtract(gammaln(y), gammaln(both)), gammaln(z))
+    low, high = u.minimum(y, z), u.maximum(y, z)
+    large = u.logical_and(u.greater(low, 0), u.greater_equal(high, _LARGE))
+    logarithm = u.where(
+        large,
+        u.subtract(gammaln(u.where(large, low, 1)), _log_rise(high, low, large)),
+        u.add(u.subtract(gammaln(y), gammaln(both)), gammaln(z)),
+    )
     sign = u.multiply(u.multiply(gammasgn(y), gammasgn(z)), gammasgn(both))
     sign = u.where(u.logical_and(alternates, _is_odd(other)), -1, u.where(infinite, 1, sign))
     # infinite operands: beta falls to 0 along positive others, and grows along negative ones
     far = u.logical_and(u.equal(u.maximum(y, z), np.inf), u.isfinite(u.minimum(y, z)))
     logarithm = u.where(far, u.where(u.greater(u.minimum(y, z), 0), -np.inf, aval(y).dtype.type(np.inf)), logarithm)
     return u.where(infinite, np.inf, u.where(none, -np.inf, logarithm)), sign
+
+
+_LARGE = 16
+
+
+def _log_rise(x: Any, d: Any, where: Any) -> Any:
+    """log(gamma(x + d) / gamma(x)) where x and x + d are `_LARGE` and more, as `where` says; anything elsewhere.  Of
+    logarithms of gamma the digits would go that they have in common.
+
+    Source: Stirling's series for the logarithm of gamma, Abramowitz and Stegun 6.1.40.
+    """
+    far = u.logical_and(where, u.isfinite(u.add(x, d)))
+    x, d = u.where(far, x, _LARGE), u.where(far, d, 1)
+    z = u.add(x, d)
+
+    def series(t: Any) -> Any:
+        of = u.divide(1, u.multiply(t, t))
+        total: Any = _STIRLING[-1]
+        for term in _STIRLING[-2::-1]:
+            total = u.add(u.multiply(total, of), term)
+        return u.divide(total, t)
+
+    leading = u.add(u.multiply(u.subtract(x, 0.5), u.log1p(u.divide(d, x))), u.multiply(d, u.subtract(u.log(z), 1)))
+    return u.add(leading, u.subtract(series(z), series(x)))
+
+
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
+
+
+def _with_value(exact: Any, general: Any) -> Any:
+    """A number that is known more exactly than by the formula which has its derivative."""
+    differs = stop_gradient(u.subtract(exact, general))
+    return u.where(u.isfinite(differs), u.add(general, differs), stop_gradient(exact))
 
 
 def _is_pole(x: Any) -> Any:
@@ -429,7 +470,11 @@ def poch(z: ArrayLike, m: ArrayLike) -> Result:
     both, either = u.logical_and(above, below), u.logical_or(above, below)
     top = u.where(both, u.subtract(1, y), u.where(either, 1, last))
     bottom = u.where(both, u.subtract(1, last), u.where(either, 1, y))
-    value = u.multiply(u.multiply(gammasgn(top), gammasgn(bottom)), u.exp(u.subtract(gammaln(top), gammaln(bottom))))
+    large = u.logical_and(u.greater_equal(top, _LARGE), u.greater_equal(bottom, _LARGE))
+    logarithm = u.where(
+        large, _log_rise(bottom, u.subtract(top, bottom), large), u.subtract(gammaln(top), gammaln(bottom))
+    )
+    value = u.multiply(u.multiply(gammasgn(top), gammasgn(bottom)), u.exp(logarithm))
     value = u.where(u.logical_and(both, _is_odd(n)), u.negative(value), value)
     far = u.logical_and(u.equal(y, np.inf), u.isfinite(n))
     alone = u.where(u.where(far, u.greater(n, 0), above), aval(y).dtype.type(np.inf), 0)
@@ -442,7 +487,9 @@ def poch(z: ArrayLike, m: ArrayLike) -> Result:
 @_entered()
 def binom(n: ArrayLike, k: ArrayLike) -> Result:
     """gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1)), 0 at poles of the divisor, where its
-    derivatives are 0, too; NaN for negative integers n.
+    derivatives are 0, too; NaN for negative integers n.  A product of quotients for whole k, or n - k, below 30.
+
+    Source: SciPy's binom, for that product.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.binom(4, 2)), 6)
@@ -457,12 +504,38 @@ def binom(n: ArrayLike, k: ArrayLike) -> Result:
     total, first, second = [gammaln(v) for v in of]
     signs = [gammasgn(v) for v in of]
     sign = u.multiply(u.multiply(signs[0], signs[1]), signs[2])
-    value = u.multiply(sign, u.exp(u.subtract(u.subtract(total, first), second)))
+    fewer = u.minimum(m, u.subtract(y, m))
+    rest = u.add(u.subtract(y, fewer), 1)
+    large = u.logical_and(u.greater(fewer, -1), u.greater_equal(rest, _LARGE))
+    logarithm = u.where(
+        large,
+        u.subtract(_log_rise(rest, fewer, large), gammaln(u.add(u.where(large, fewer, 0), 1))),
+        u.subtract(u.subtract(total, first), second),
+    )
+    value = _product_of_few(y, m, u.multiply(sign, u.exp(logarithm)))
     value = u.where(none, 0, value)
     many = u.logical_and(u.equal(x, np.inf), u.greater_equal(kept, 0))
     value = u.where(many, u.where(u.equal(kept, 0), 1, aval(x).dtype.type(np.inf)), value)
     missing = u.logical_or(u.logical_or(nowhere, u.isnan(x)), u.logical_not(u.isfinite(kept)))
     return u.where(missing, np.nan, value)
+
+
+_FEW = 30
+
+
+def _product_of_few(n: Any, k: Any, general: Any) -> Any:
+    """The binomial as (n - k + 1) / 1 * (n - k + 2) / 2 * ... where there are few factors."""
+    whole = u.equal(u.floor(k), k)
+    other = u.logical_and(u.equal(u.floor(n), n), u.greater(k, u.multiply(n, 0.5)))
+    count = u.where(u.logical_and(other, u.greater(n, 0)), u.subtract(n, k), k)
+    few = u.logical_and(u.logical_and(whole, u.greater_equal(count, 0)), u.less(count, _FEW))
+    usable = u.logical_and(few, u.logical_or(u.greater(u.absolute(n), 1e-8), u.equal(n, 0)))
+    before = stop_gradient(u.subtract(n, u.where(usable, count, 0)))
+    value: Any = aval(before).dtype.type(1)
+    for i in range(1, _FEW):  # each a binomial itself, so that no digits are lost while they have room
+        value = u.where(u.less_equal(i, count), u.divide(u.multiply(value, u.add(before, i)), i), value)
+    value = u.where(u.equal(u.floor(n), n), u.rint(value), value)
+    return u.where(usable, _with_value(value, general), general)
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Result:
@@ -481,6 +554,9 @@ registered(zeta, "scipy.special.zeta")
 registered(_in_dtypes_of_scipy("_zeta", zeta), "scipy.special._zeta")
 
 
+_FACTORIALS = np.array([math.factorial(n) for n in range(171)], np.float64)
+
+
 def factorial(n: ArrayLike, exact: bool = False) -> Result:
     """gamma(n + 1), 0 for negative n.
 
@@ -497,7 +573,11 @@ def factorial(n: ArrayLike, exact: bool = False) -> Result:
         )
     (y,) = inexact(as_array(n))
     outside = u.less(y, 0)
-    return u.where(outside, 0, gamma(u.add(u.where(outside, 0, y), 1)))
+    general = gamma(u.add(u.where(outside, 0, y), 1))
+    known = u.logical_and(u.logical_and(u.equal(u.floor(y), y), u.logical_not(outside)), u.less(y, len(_FACTORIALS)))
+    place = to_dtype(u.where(known, y, 0), np.int64)
+    exact = to_dtype(take(_FACTORIALS, place), aval(y).dtype)
+    return u.where(outside, 0, u.where(known, _with_value(exact, general), general))
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, exact: bool = False, repetition: bool = False) -> Result:
@@ -601,7 +681,10 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Result:
     y, z = inexact(p, q)
     both = u.logical_and(u.greater(y, 0), u.greater(z, 0))
     first, second = u.where(both, y, 1), u.where(both, z, 1)
-    value = u.multiply(first, u.log(u.divide(first, second)))
+    quotient = stop_gradient(u.divide(first, second))
+    near = u.logical_and(u.isfinite(quotient), u.greater(quotient, np.finfo(aval(y).dtype).tiny))
+    together = u.log(u.divide(u.where(near, first, 1), u.where(near, second, 1)))
+    value = u.multiply(first, u.where(near, together, u.subtract(u.log(first), u.log(second))))
     zero = u.logical_and(u.equal(y, 0), u.greater_equal(z, 0))
     nowhere = u.logical_or(u.isnan(y), u.isnan(z))
     rest = u.where(nowhere, np.nan, u.where(zero, 0, aval(y).dtype.type(np.inf)))

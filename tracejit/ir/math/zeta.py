@@ -34,15 +34,13 @@ def zeta(x: Term, q: Term) -> Term:
     total, w = repeat([q.const(0.0), q.at_least(-1e3)], lambda total, at: at < until, body, _MOST)
     power = pow(w, -x)
     total = total + power * (w / (x - 1.0) + 0.5)
-    factor, inverse = x, 1.0 / w
-    square = inverse * inverse
+    inverse = 1.0 / w
     series = q.const(0.0)
-    scale = inverse
+    factor = x * inverse
     for n, c in enumerate(_COEFFICIENTS):
-        series = series + factor * scale * c
-        factor = factor * ((x + (2.0 * n + 1.0)) * (x + (2.0 * n + 2.0)))
-        scale = scale * square
-    value = fma(series, power, total)
+        series = series + factor * c
+        factor = factor * ((x + (2.0 * n + 1.0)) * inverse) * ((x + (2.0 * n + 2.0)) * inverse)
+    value = select(power.equals(0.0), total, fma(series, power, total))  # the series may have no end there
     value = select((q.equals(float("inf")) | x.equals(float("inf"))) & (q > 1.0), 0.0, value)
     pole = (q <= 0.0) & q.op("floor").equals(q)
     nowhere = (x < 1.0) | ((q < 0.0) & x.op("floor").differs(x)) | (q < -1e3) | q.differs(q) | x.differs(x)

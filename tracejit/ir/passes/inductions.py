@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from tracejit.ir.builder import fold_constants, fold_index
-from tracejit.ir.extents import Dim, Extent, surely_at_most
+from tracejit.ir.extents import Dim, Extent, fits_in_64_bits, surely_at_most
 from tracejit.ir.kernel import (
     Block,
     Const,
@@ -192,14 +192,18 @@ class _Folder:
         s = evolve(s, inits=tuple([self.of(x) for x in s.inits]))
         self.block(s.condition)  # once for what its test is, before it is known what that says of the carries
         self.imply(s)
-        for k, low, high in self.counted(s):
+        squares: dict[Value, tuple[Extent, Extent]] = {}
+        for k, low, high in self.counted(s, squares):
             self.ranges.bind_between(s.params[k], low, high)
             self.ranges.bind_between(s.results[k], low, high)
         condition = self.block(s.condition)
         test = self.of(s.test)
+        self.squares.update(squares)  # in the body, where the test has held
         with self.given(test, holds=True):
             body = self.block(s.body)
             yields = tuple([self.of(y) for y in s.yields])
+        for p in squares:
+            del self.squares[p]
         kept, same = self.constants(s, yields)
         out.append(_with_carries(evolve(s, condition=condition, test=test, body=body, yields=yields), kept, same))
 
@@ -240,8 +244,10 @@ class _Folder:
         self.seen = before
         return found
 
-    def counted(self, s: While) -> list[tuple[int, Extent, Extent]]:
-        """(number, least, greatest) of the carries that go by steps up to what the test allows, or down."""
+    def counted(self, s: While, squares: dict[Value, tuple[Extent, Extent]]) -> list[tuple[int, Extent, Extent]]:
+        """(number, least, greatest) of the carries that go by steps up to what the test allows, or down, where no step
+        leads beyond 64 bits.  squares: gets the ranges of those squares which the test is about, where it holds.
+        """
         steps = {x.out: x for x in (*s.condition, *s.body) if isinstance(x, Op) and x.op in ("add", "sub")}
         ends = list(self.known(self.of(s.test), holds=True))
         found: list[tuple[int, Extent, Extent]] = []
@@ -263,22 +269,22 @@ class _Folder:
                     if end is None:
                         continue
                     last = end[1] - strict
-                    if is_square:
-                        last = self.root(p, last)
-                    if surely_at_most(first[1], last + most):
-                        found.append((k, first[0], last + most))
+                    highest = (_root(last) if is_square else last) + most
+                    if not (_has_square(highest) if is_square else _has_64_bits(highest)):
+                        continue
+                    if surely_at_most(first[1], highest):
+                        if is_square:
+                            squares[p] = 0, last
+                        found.append((k, first[0], highest))
                         break
                 if most < 0 and b is p:
                     end = self.ranges.of(self.of(a))
-                    if end is not None and surely_at_most(end[0] + strict + least, first[0]):
+                    if end is None or not _has_64_bits(end[0] + strict + least):
+                        continue
+                    if surely_at_most(end[0] + strict + least, first[0]):
                         found.append((k, end[0] + strict + least, first[1]))
                         break
         return found
-
-    def root(self, p: Value, most: Extent) -> Extent:
-        """What p is at most whose square is at most something; the root of a symbolic extent is below it."""
-        self.squares[p] = 0, most
-        return most if isinstance(most, Dim) else math.isqrt(max(most, 0))
 
     def is_square(self, x: Operand, p: Value) -> bool:
         """Whether x is p * p, which has 64 bits in a loop that goes on while it is less than something of them: p
@@ -380,6 +386,20 @@ def _with_carries(s: L, kept: Sequence[int], same: Mapping[Value, Operand]) -> L
 def _makers(body: Block) -> dict[Value, Op | If]:
     """What computes the values of a block."""
     return {x: s for s in body if isinstance(s, Op | If) for x in results_of(s)}
+
+
+def _root(most: Extent) -> Extent:
+    """What is at most that whose square is at most something; the root of a symbolic extent is below it."""
+    return most if isinstance(most, Dim) else math.isqrt(max(most, 0))
+
+
+def _has_64_bits(x: Extent) -> bool:
+    return fits_in_64_bits(x, [x]) if isinstance(x, Dim) else -(2**63) <= x < 2**63
+
+
+def _has_square(x: Extent) -> bool:
+    """Whether the square of a number up to x has 64 bits; of a symbolic one x is a step beyond the root."""
+    return isinstance(x, Dim) or x * x < 2**63
 
 
 _LONGEST = 2**32
