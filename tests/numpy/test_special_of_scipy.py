@@ -245,3 +245,15 @@ def test_relative_entropies_of_what_is_far_apart():
     p, q = np.array([1e300, 1e-300, 2.0, 1e-310, 0.0]), np.array([1e-10, 1e20, 1.0, 1.0, 1.0])
     np.testing.assert_allclose(tj.jit(lambda p, q: sp.rel_entr(p, q))(p, q), sp.rel_entr(p, q), rtol=1e-13)
     assert tj.grad(lambda q: sp.rel_entr(1e300, q))(1e-9) == -np.inf
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-13), (np.float32, 1e-5)])
+def test_the_upper_incomplete_gamma_function_of_small_orders(dtype: Any, rtol: float):
+    orders = np.array([1e-30, 1e-20, 1e-10, 1e-8, 1e-4, 0.01, 0.1, 0.19, 0.21, 0.5], dtype)
+    a, x = np.meshgrid(orders, np.array([1e-10, 0.001, 0.1, 0.5, 0.9, 1.0, 1.05, 1.2, 1.5, 3.0], dtype))
+    upper = np.vectorize(
+        lambda a, x: float(mpmath.gammainc(mpmath.mpf(float(a)), mpmath.mpf(float(x)), regularized=True))
+    )
+    with mpmath.workdps(40):
+        want = upper(a, x)
+    np.testing.assert_allclose(tj.jit(lambda a, x: sp.gammaincc(a, x))(a, x), want, rtol=rtol)

@@ -11,6 +11,7 @@ import math
 from tracejit.ir.math import fits
 from tracejit.ir.math.exp_log import exp, log, log1p, log_reduced
 from tracejit.ir.math.gamma import digamma, lgamma
+from tracejit.ir.math.hyperbolic import expm1
 from tracejit.ir.math.loops import repeat, unit
 from tracejit.ir.math.term import Term, fma, horner, select
 
@@ -130,11 +131,59 @@ def igamma(a: Term, x: Term) -> Term:
     return select((a >= 0.0) & (x >= 0.0) & (a + x > 0.0), value, float("nan"))
 
 
+_LGAMMA_OF_ONE = (
+    -0.5772156649015329,
+    0.8224670334241132,
+    -0.40068563438653143,
+    0.27058080842778454,
+    -0.20738555102867398,
+    0.1695571769974082,
+    -0.1440498967688461,
+    0.12550966952474304,
+    -0.11133426586956469,
+    0.1000994575127818,
+    -0.09095401714582904,
+    0.083353840546109,
+    -0.0769325164113522,
+    0.07143294629536133,
+    -0.06666870588242046,
+    0.06250095514121304,
+    -0.058823978658684585,
+    0.055555767627403614,
+    -0.05263167937961666,
+    0.05000004769810169,
+    -0.047619070330142226,
+    0.04545455629320467,
+    -0.04347826605304026,
+    0.04166666915034121,
+)
+"""log(gamma(1 + a)) by powers of a from the first on: minus Euler's constant, zeta(2) / 2, -zeta(3) / 3, ..."""
+_TINY = 0.2
+"""Below this `_LGAMMA_OF_ONE` is exact, and 1 - P(a, x) is not where x is small."""
+
+
+def _of_tiny(a: Term, x: Term) -> Term:
+    """Q(a, x) of a < `_TINY` and x < a + 1: 1 - x**a / gamma(1 + a), less x**a / gamma(1 + a) times the other terms of
+    DLMF 8.7.3.
+    """
+    exponent = a * (log(x) - horner(a, [a.const(c) for c in _LGAMMA_OF_ONE]))
+
+    def body(total: Term, term: Term, n: Term) -> list[Term]:
+        term = term * (-x / n)
+        return [total + term / (a + n), term, n + 1.0]
+
+    start = [a.const(0.0), a.const(1.0), a.const(1.0)]
+    total = repeat(start, lambda total, term, n: n < 28.0, body, 30)[0]
+    return -expm1(exponent) - exp(exponent) * a * total
+
+
 def igammac(a: Term, x: Term) -> Term:
     """The regularised upper incomplete gamma function Q(a, x); NaN outside of a >= 0, x >= 0, and at 0, 0."""
     near, small, large = _by_series(a, x)
     factor = _gamma_factor(a, x)
-    value = select(near, 1.0 - factor * _series(a, small), factor * a * _fraction(a, large))
+    tiny = near & (a < _TINY)
+    by_series = select(tiny, _of_tiny(a, select(tiny, x, 1.0)), 1.0 - factor * _series(a, small))
+    value = select(near, by_series, factor * a * _fraction(a, large))
     value = select(x.equals(0.0) | a.equals(float("inf")), 1.0, value)
     value = select((x.equals(float("inf")) & (a < float("inf"))) | (a.equals(0.0) & (x > 0.0)), 0.0, value)
     return select((a >= 0.0) & (x >= 0.0) & (a + x > 0.0), value, float("nan"))
