@@ -166,7 +166,7 @@ def _of_tiny(a: Term, x: Term) -> Term:
     """Q(a, x) of a < `_TINY` and x < a + 1: 1 - x**a / gamma(1 + a), less x**a / gamma(1 + a) times the other terms of
     DLMF 8.7.3.
     """
-    exponent = a * (log(x) - horner(a, [a.const(c) for c in _LGAMMA_OF_ONE]))
+    exponent = a * (log(x) - horner(a, _LGAMMA_OF_ONE))
 
     def body(total: Term, term: Term, n: Term) -> list[Term]:
         term = term * (-x / n)
