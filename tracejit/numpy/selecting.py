@@ -13,7 +13,7 @@ from tracejit.numpy.axes import reject, same_shape
 from tracejit.numpy.counts import may_count
 from tracejit.numpy.creation import zeros
 from tracejit.numpy.index_checks import check_safe_index
-from tracejit.numpy.number_checks import check_none
+from tracejit.numpy.number_checks import check_none, check_number
 from tracejit.numpy.promotion import (
     as_array,
     aval,
@@ -28,7 +28,7 @@ from tracejit.primitives.complex_numbers import imag, make_complex, real
 from tracejit.primitives.custom import stop_gradient
 from tracejit.primitives.elementwise import select as choose_between
 from tracejit.support.dtypes import result_type, weak_kind
-from tracejit.support.errors import DtypeError, IndexOutOfBounds, UnsupportedError
+from tracejit.support.errors import DtypeError, IndexOutOfBounds
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.calls import handed_out
@@ -119,13 +119,13 @@ def _limit(bound: ArrayLike, nearer: Any, own: np.dtype[Any], wide: np.dtype[Any
     if type(bound) is int:
         return bound if (bound > end if below else bound < end) else far
     if isinstance(bound, Tracer) and bound.aval.weak and bound.dtype.kind == "i" and -(2**63) <= end < 2**63:
-        if 2**63 <= far < np.inf and far != end:
-            raise UnsupportedError(
-                "np.clip of narrow integers with an integer and a np.uint64 as bounds; convert the array first "
-                "(x.astype(np.uint64))",
-                location=user_location(),
-            )
-        found = nearer(bound, end) if far == end else u.where(nearer(bound, end) == end, far, bound)
+        if far == end:
+            found = nearer(bound, end)
+        elif wide == np.uint64:  # which no number of Python's in the program holds
+            check_number(bound, wide)
+            return u.where(nearer(bound, end) == end, np.uint64(far), bound)
+        else:
+            found = u.where(nearer(bound, end) == end, far, bound)
         found.weaken()
         return found
     return bound
