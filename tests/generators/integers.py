@@ -124,7 +124,10 @@ def _tree(r: random.Random, depth: int, leaves: list[str]) -> str:
         case 5:
             return f"({left} {r.choice(COMPARISONS)} {right})"
         case _:
-            return f"({left} {r.choice(OPERATORS)} {right})"
+            operator = r.choice(OPERATORS)
+            if operator == "<<":  # of Python's numbers, in a branch that is not taken, a great one has no end
+                right = r.choice(["1", "7", "40", "np.uint8(3)", "np.int64(63)"])
+            return f"({left} {operator} {right})"
 
 
 def _number(r: random.Random) -> str:
