@@ -204,4 +204,5 @@ def test_factorisations(backend: str) -> None:
         if function is not durbin and backend == "cpu":
             texts = compiled.lower(*arguments).text("scheduled")
             loop = texts[texts.index("kernel loop_") :]
-            assert loop.count("vector(") == loop.count("fma"), "vectors only where products are summed"
+            products = loop.count("fma") + loop.count(" mul ")  # by the processor one or the other
+            assert loop.count("vector(") == products > 0, "vectors only where products are summed"
