@@ -20,7 +20,7 @@ LAYERS = {
     "compiler": 6,
     "api": 7,
     **dict.fromkeys(["numpy", "lax", "random", "tree_util", "debug", "testing", "cli"], 8),
-    **dict.fromkeys(["nn", "scipy", "tree", "flatten_util", "ops", "image", "errors"], 9),
+    **dict.fromkeys(["nn", "scipy", "tree", "flatten_util", "ops", "image", "errors", "debug", "experimental"], 9),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 FIXED_FOLDERS = [

@@ -14,9 +14,25 @@ from tracejit.tracer.statements.calls import provided_by
 from tracejit.tracer.tables import LATE
 
 if TYPE_CHECKING:
-    from tracejit import errors, flatten_util, image, lax, nn, numpy, ops, random, scipy, tree, tree_util
+    from tracejit import (
+        debug,
+        errors,
+        experimental,
+        flatten_util,
+        image,
+        lax,
+        nn,
+        numpy,
+        ops,
+        random,
+        scipy,
+        tree,
+        tree_util,
+    )
     from tracejit.api.array import Array
     from tracejit.api.autodiff import grad, jvp, linearize, value_and_grad, vjp
+    from tracejit.api.callbacks import io_callback, pure_callback
+    from tracejit.api.closures import closure_convert
     from tracejit.api.custom import checkpoint, custom_jvp, custom_vjp, remat
     from tracejit.api.custom_gradient import custom_gradient
     from tracejit.api.devices import device_get, device_put, devices
@@ -34,7 +50,7 @@ if TYPE_CHECKING:
     from tracejit.api.jit import jit
     from tracejit.api.native import native
     from tracejit.api.other_names import default_backend, device_count, jacobian, named_call, typeof
-    from tracejit.api.placing import default_device
+    from tracejit.api.placing import default_device, disable_jit
     from tracejit.api.range import range
     from tracejit.api.tune import tune
     from tracejit.api.vmap import vmap
@@ -45,23 +61,28 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "config", "custom_gradient", "custom_jvp",
-    "custom_vjp", "default_backend", "default_device", "device_count", "device_get", "device_put", "devices",
-    "errors", "eval_shape", "flatten_util", "float0", "grad", "hessian", "image", "jacfwd", "jacobian", "jacrev",
+    "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "closure_convert", "config", "custom_gradient", "custom_jvp",
+    "custom_vjp", "debug", "default_backend", "default_device", "device_count", "device_get", "device_put", "devices",
+    "disable_jit", "errors", "eval_shape", "experimental", "flatten_util", "float0", "grad", "hessian", "image", "io_callback", "jacfwd", "jacobian", "jacrev",
     "jit", "jvp", "lax", "linear_transpose", "linearize", "list_backends", "make_jaxpr", "named_call",
-    "named_scope", "native", "nn", "numpy", "ops", "random", "range", "register_intrinsic", "register_lowering",
+    "named_scope", "native", "nn", "numpy", "ops", "pure_callback", "random", "range", "register_intrinsic", "register_lowering",
     "register_scalar_op", "remat", "scipy", "tree", "tree_util", "tune", "typeof", "unroll", "value_and_grad",
     "vjp", "vmap",
 ]  # fmt: skip
 
+_MODULES = (
+    "debug", "errors", "experimental", "flatten_util", "image", "lax", "nn", "numpy", "ops", "random", "scipy", "tree",
+    "tree_util",
+)  # fmt: skip
 _HOME = {
     **dict.fromkeys(
         ["ShapeDtypeStruct", "block_until_ready", "eval_shape", "linear_transpose", "make_jaxpr", "named_scope"],
         "api.inspecting",
     ),
     "Array": "api.array", "checkpoint": "api.custom", "custom_jvp": "api.custom", "custom_vjp": "api.custom",
-    "default_device": "api.placing", "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
+    "default_device": "api.placing", "disable_jit": "api.placing", "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
     **dict.fromkeys(["default_backend", "device_count", "jacobian", "named_call", "typeof"], "api.other_names"),
+    "io_callback": "api.callbacks", "pure_callback": "api.callbacks", "closure_convert": "api.closures",
     "custom_gradient": "api.custom_gradient", "float0": "api.differentiable", "grad": "api.autodiff",
     "hessian": "api.jacobian",
     "jacfwd": "api.jacobian", "jacrev": "api.jacobian", "jit": "api.jit", "jvp": "api.autodiff",
@@ -79,7 +100,7 @@ LATE["scipy.linalg"] = lambda: import_module("tracejit.scipy.linalg").enter()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("errors", "flatten_util", "image", "lax", "nn", "numpy", "ops", "random", "scipy", "tree", "tree_util"):
+    if name in _MODULES:
         return import_module(f"tracejit.{name}")
     home = _HOME.get(name)
     if home is None:

@@ -24,6 +24,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from tests.generators import (
+    calling,
     containers,
     expressions,
     failing,
@@ -46,6 +47,7 @@ from tracejit.backends.cpu.runtime import processor
 
 CHUNKS = {
     "branching": 100,
+    "calling": 50,
     "containers": 100,
     "expressions": 24,
     "failing": 50,
@@ -134,6 +136,13 @@ def _onlytraced(seed: int, tally: Tally) -> None:
     _case(onlytraced.onlytraced(seed), tally)
 
 
+def _calling(seed: int, tally: Tally) -> None:
+    case = calling.calling(seed)
+    tally.cases += 1
+    if calling.verdict(case, tally):
+        tally.wrong.append(harness.Case.alone(*harness.reduced(case, calling.verdict)))
+
+
 def _case(case: harness.Case, tally: Tally) -> None:
     tally.cases += 1
     if harness.verdict(case, tally):
@@ -172,7 +181,7 @@ def _mapped(seed: int, tally: Tally) -> None:
 
 
 KINDS: dict[str, Callable[[int, Tally], None]] = {
-    "branching": _branching, "containers": _containers, "expressions": _expressions,
+    "branching": _branching, "calling": _calling, "containers": _containers, "expressions": _expressions,
     "failing": _failing, "families": _families,
     "handing": _handing, "held": _held, "integers": _integers, "looked": _looked, "mapped": _mapped,
     "narrowing": _narrowing,

@@ -21,8 +21,8 @@ from tracejit.support.errors import BackendError, InternalError, TracejitError
 from tracejit.support.nodes import define, evolve, field
 
 __all__ = [
-    "PLAIN", "Case", "Outcome", "Statement", "Tally", "differs", "loaded", "outcome", "reduced", "refused", "shrink",
-    "source", "verdict",
+    "PLAIN", "Case", "Outcome", "Statement", "Tally", "arguments_of", "differs", "loaded", "outcome", "reduced",
+    "refused", "shrink", "source", "verdict",
 ]  # fmt: skip
 
 
@@ -70,6 +70,7 @@ def _scan(body: Callable[..., Any], init: Any, xs: Any) -> Any:
 
 PLAIN = types.SimpleNamespace(
     range=builtins.range,
+    debug=types.SimpleNamespace(callback=lambda function, *args: function(*args)),
     lax=types.SimpleNamespace(fori_loop=_fori_loop, while_loop=_while_loop, cond=_cond, switch=_switch, scan=_scan),
 )
 """What `tracejit` does, in plain Python: loops are loops, branches branches."""
@@ -260,7 +261,8 @@ class Case:
         return "\n".join(lines)
 
 
-def _arguments(case: Case, texts: list[str]) -> list[Any]:
+def arguments_of(case: Case, texts: list[str]) -> list[Any]:
+    """The arguments of a call."""
     names: dict[str, Any] = {"np": np}
     for parameter, text in zip(case.parameters, texts, strict=True):
         names[parameter] = eval(text, names)
@@ -280,7 +282,7 @@ def verdict(case: Case, tally: Tally | None = None) -> str | None:
         for change in changes:
             exec(change, plain)
             exec(change, real)
-        want, got = outcome(plain["f"], _arguments(case, arguments)), outcome(jitted, _arguments(case, arguments))
+        want, got = outcome(plain["f"], arguments_of(case, arguments)), outcome(jitted, arguments_of(case, arguments))
         if tally is not None:
             tally.calls += 1
         if want.error is not None:
@@ -310,7 +312,7 @@ def verdict(case: Case, tally: Tally | None = None) -> str | None:
     return None
 
 
-def reduced(case: Case) -> tuple[Case, str]:
+def reduced(case: Case, verdict: Callable[[Case], str | None] = verdict) -> tuple[Case, str]:
     """The smallest case found that is wrong in the same way (a wrong value stays one, an exception its class),
     and its verdict."""
 

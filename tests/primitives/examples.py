@@ -19,6 +19,7 @@ from tracejit.primitives import (
     bits,
     branch,
     butterflies,
+    callback,
     comparison,
     complex_numbers,
     contraction,
@@ -154,6 +155,13 @@ def _written(fallback: Callable[..., Any], results: int) -> native_kernel.Writte
     return native_kernel.WrittenKernel(
         "f", sources, lambda avals: (avals[0].strong(),) * results, lambda avals: (), lambda avals: 1, fallback
     )
+
+
+_COUNTED = callback.Called(
+    "counted",
+    lambda x: [np.asarray(np.count_nonzero(x)), np.asarray([x.size > 5, x.ndim == 1])],
+    [ShapedArray((), np.dtype(np.int64)), ShapedArray((2,), np.dtype(np.bool_))],
+)
 
 
 def _elementwise() -> dict[str, list[Example]]:
@@ -561,6 +569,10 @@ def _custom() -> dict[str, list[Example]]:
             Example(native.Native(native.NativeExpression("f", "", frozenset(), None, np.square)), (x,), FLOATS),
             Example(native.Native(native.NativeExpression("f", "", frozenset(), None, np.multiply)), (x, x), FLOATS),
         ],
+        "callback": [
+            Example(callback.Callback(_COUNTED), (Array((), "i8", 0, 0), x), NUMBERS),
+            Example(callback.Callback(_COUNTED, (2,)), (Array((2,), "i8", 0, 0), Array((2, 3))), FLOATS),
+        ],
         "native_kernel": [
             Example(native_kernel.NativeKernel(_written(np.square, 1)), (x,), FLOATS),
             Example(native_kernel.NativeKernel(_written(lambda a, b: (a * b, a + b), 2)), (x, x), FLOATS),
@@ -703,7 +715,7 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "bitcast", "clz", "column_order", "eq", "extent", "frexp_exponent",
+    "and", "argmax", "argmin", "as_extent", "bitcast", "callback", "clz", "column_order", "eq", "extent", "frexp_exponent",
     "gcd", "ge", "gt", "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left",
     "shift_right", "sort_key", "unit_float", "xor",
 })  # fmt: skip

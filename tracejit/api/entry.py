@@ -299,7 +299,7 @@ def _native(
     if writeback is not None and copying is not None:
         blind = bool(dependencies.frozen_arrays) or writeback.reads_captured(len(traced))
         copying = None if blind else with_copies(program, writeback.written)
-    if copying is None or not _dispatchable(signature):
+    if copying is None or not _dispatchable(signature) or program.calls_python:
         with lowered.blamed():
             compiled = lowered.kept(native.compile(lowered.program, dims))
         run = _python_call(compiled, signature, writeback, made, keep)

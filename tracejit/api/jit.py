@@ -14,7 +14,7 @@ from tracejit.api.array import Array, data_of
 from tracejit.api.branches import traced_branch
 from tracejit.api.forks import FORKS
 from tracejit.api.options import Options, checked_options, one_of, with_arguments
-from tracejit.api.placing import route
+from tracejit.api.placing import jit_is_disabled, route
 from tracejit.api.signature import in_order, leaf_path, signature_of, static_leaves, static_numbers
 from tracejit.api.tracing import trace_call
 from tracejit.api.versions import Versions
@@ -214,10 +214,7 @@ def _dispatched(f: Any, native: NativeCalls) -> Dispatcher:
     made = f._dispatcher
     if made is None:
         made = f._dispatcher = native.dispatcher(f, functools.partial(_miss, f), getattr(f, "__name__", "compiled"))
-        if f._state.options.backend is None:
-            route(f, _routed)
-        else:
-            f.__call__ = made.callable
+        route(f, _routed, placed=f._state.options.backend is not None)
     return made
 
 
@@ -240,6 +237,8 @@ def _miss(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         function = f._state.function
         return apart((prepared(function) if f._state.options.redirect else function)(*args, **kwargs))
     versions: Versions = f._state
+    if jit_is_disabled():
+        return versions.function(*args, **kwargs)
     try:
         with versions.lock:
             version, values, leaves = versions.of_call(args, kwargs)

@@ -64,6 +64,7 @@ from tracejit.tracer.absence import handed_on_absence, perhaps, unmarked
 from tracejit.tracer.bytecode import catches
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
+from tracejit.tracer.failures import failure_so_far, failures_noted, take_back
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.mixed import as_flag, is_pythons, joined, marked, may_be_mixed, without_mark
 from tracejit.tracer.operators import OPERATORS
@@ -862,8 +863,10 @@ def repetition(
         if left:
             return
         before = 0 if recorder is None else len(recorder.equations)
+        failure, noted = failure_so_far(), failures_noted()
         more = condition(run_by_python(test, assigned))
         if is_open(more):
+            take_back(failure, noted)  # the loop does the test again, and what it calls must not be called twice
             break
         if not more:
             return

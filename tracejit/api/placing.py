@@ -1,7 +1,9 @@
-"""Where functions run that nobody has given a backend: `default_device`.
+"""Where functions run that nobody has given a backend (`default_device`), and whether they are compiled at all
+(`disable_jit`).
 
 Compiled functions go from the interpreter's call straight to machine code, which knows nothing of this.  So while some
-thread has another default, the calls of functions without `backend=` pass through Python, where that is looked up.
+thread has another default, the calls of functions without `backend=` pass through Python, where that is looked up; and
+while some thread compiles nothing, those of all.
 """
 
 from __future__ import annotations
@@ -12,22 +14,25 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from tracejit.api.option_checks import known_backend
+from tracejit.api.option_checks import flag, known_backend
 from tracejit.backends.registry import AUTO, get_backend
 from tracejit.support.forks import at_fork
 from tracejit.support.weak import WeakMap
 
-__all__ = ["default_device", "default_place", "route"]
+__all__ = ["default_device", "default_place", "disable_jit", "jit_is_disabled", "route"]
 
 _default: ContextVar[str] = ContextVar("default_device", default="")
 _lock = threading.Lock()
 at_fork(_lock.acquire, _lock.release, _lock.release)
 
 
-_defaults = 0
-"""How many there are that are not the usual one."""
-_routes: WeakMap[Any, Callable[[Any, bool], None]] = WeakMap()
-"""What has the calls of a function pass through Python (True), or go where they went before."""
+_disabled: ContextVar[bool] = ContextVar("disable_jit", default=False)
+_entered = {_default: 0, _disabled: 0}
+"""In how many blocks something else than usual holds."""
+_routes: WeakMap[Any, tuple[Callable[[Any, bool], None], bool]] = WeakMap()
+"""What has the calls of a function pass through Python (True), or go where they went before; and whether the function
+has a backend of its own.
+"""
 
 
 def default_place() -> str:
@@ -35,14 +40,23 @@ def default_place() -> str:
     return _default.get()
 
 
-def route(function: Any, by: Callable[[Any, bool], None]) -> None:
-    """Send the calls of a compiled function without `backend=` where they are to go now, and whenever that changes.
+def jit_is_disabled() -> bool:
+    """Whether `disable_jit` holds here."""
+    return _disabled.get()
 
-    by: a function of `function` and of whether through Python.
+
+def route(function: Any, by: Callable[[Any, bool], None], placed: bool) -> None:
+    """Send the calls of a compiled function where they are to go now, and whenever that changes.
+
+    by: a function of `function` and of whether through Python.  placed: the function has a backend of its own.
     """
     with _lock:
-        _routes[function] = by
-        by(function, _defaults > 0)
+        _routes[function] = by, placed
+        by(function, _through_python(placed))
+
+
+def _through_python(placed: bool) -> bool:
+    return _entered[_disabled] > 0 or (not placed and _entered[_default] > 0)
 
 
 @contextmanager
@@ -66,21 +80,52 @@ def default_device(device: str) -> Generator[None]:
     known_backend("default_device", device, "device")
     if device != AUTO:
         get_backend(device)
-    token = _default.set(device)
-    _count(1)
+    with _inside(_default, device):
+        yield
+
+
+@contextmanager
+def disable_jit(disable: bool = True) -> Generator[None]:
+    """Have functions that `tj.jit` compiles run as the Python they are, in this thread, for the time of a `with`: to
+    step through them with a debugger, to print what they compute.
+
+    What traces (`tj.grad`, `tj.vmap`, the bodies of `tj.lax`'s loops) still does.  disable: False compiles again.
+    Source of the interface: JAX's disable_jit.
+
+    >>> import numpy as np, tracejit as tj
+    >>> @tj.jit
+    ... def half(x):
+    ...     print("half of", x)
+    ...     return x / 2
+    >>> with tj.disable_jit():
+    ...     half(np.array([1.0, 3.0]))
+    half of [1. 3.]
+    array([0.5, 1.5])
+    """
+    flag("disable_jit", "disable", disable)
+    with _inside(_disabled, disable):
+        yield
+
+
+@contextmanager
+def _inside(variable: ContextVar[Any], value: Any) -> Generator[None]:
+    token = variable.set(value)
+    _count(variable, 1)
     try:
         yield
     finally:
-        _default.reset(token)
-        _count(-1)
+        variable.reset(token)
+        _count(variable, -1)
 
 
-def _count(change: int) -> None:
-    global _defaults
+def _count(variable: ContextVar[Any], change: int) -> None:
     with _lock:
-        before, _defaults = _defaults, _defaults + change
-        if (before > 0) != (_defaults > 0):
+        before = _through_python(True), _through_python(False)
+        _entered[variable] += change
+        if before != (_through_python(True), _through_python(False)):
             for function in _routes:
-                by = _routes.get(function)
-                assert by is not None
-                by(function, _defaults > 0)
+                found = _routes.get(function)
+                assert found is not None
+                by, placed = found
+                if before[not placed] != _through_python(placed):
+                    by(function, _through_python(placed))

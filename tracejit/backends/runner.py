@@ -17,6 +17,7 @@ from attrs import define
 
 from tracejit.backends.base import Pending
 from tracejit.ir.extents import evaluate, held
+from tracejit.ir.forms import HostFunction
 from tracejit.ir.kernel import Buffer
 from tracejit.ir.program import (
     BindExtent,
@@ -25,6 +26,7 @@ from tracejit.ir.program import (
     Check,
     Copy,
     CountedLoop,
+    HostCall,
     Launch,
     Program,
     ProgramBuffer,
@@ -208,6 +210,16 @@ class _Walk:
             raise InternalError(f"flag {b.name} is {b.dtype}{list(b.shape)}; flags are bool of rank 0")
         return bool(found)
 
+    def host(self, step: HostCall) -> None:
+        """Arrays are brought here, and its results there."""
+        assert isinstance(step.environment, HostFunction)
+        read, written = step.accesses()
+        operands = [self.machine.download(self.memory[b], b.dtype, _shape(b, self.dims)) for b in read]
+        results = [np.zeros(_shape(b, self.dims), numpy_dtype(b.dtype)) for b in written]
+        step.environment.run(operands, results)
+        for b, made in zip(written, results, strict=True):
+            self.machine.copy(self.memory[b], self.machine.upload(made, "C"))
+
     def run(self, steps: Steps) -> None:
         """Steps in order; recursion follows the nesting of loops and branches."""
         memory = self.memory
@@ -215,6 +227,8 @@ class _Walk:
             match step:
                 case Launch():
                     self.machine.launch(step, [memory[b] for b in step.arguments], self.dims)
+                case HostCall():
+                    self.host(step)
                 case Call() if isinstance(self.machine, CallsLibraries):
                     self.machine.call(step, memory, self.dims)
                 case Call():

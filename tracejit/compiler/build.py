@@ -17,7 +17,7 @@ from tracejit.compiler.compilation import Compilation, ComposedKernel
 from tracejit.compiler.lower import written_out
 from tracejit.compiler.share import may_share, shared
 from tracejit.ir.extents import Count, Dim, Index, same_shape
-from tracejit.ir.forms import KernelSources, LibraryCall, Loop, Scatter, Update, Whole
+from tracejit.ir.forms import HostFunction, KernelSources, LibraryCall, Loop, Scatter, Update, Whole
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tracejit.ir.kernel import Kernel
 from tracejit.ir.passes.groups import FormEquation, Group
@@ -29,6 +29,7 @@ from tracejit.ir.program import (
     Check,
     Copy,
     CountedLoop,
+    HostCall,
     KernelCall,
     Launch,
     Program,
@@ -255,7 +256,7 @@ class _Builder:
     def _library(self, e: FormEquation, form: LibraryCall) -> None:
         """A call over whole buffers; an operand in another layout is copied first."""
         backend = self.c.compilation.backend
-        if not isinstance(form.environment, KernelSources) and not backend.calls_libraries:
+        if not isinstance(form.environment, (KernelSources, HostFunction)) and not backend.calls_libraries:
             raise UnsupportedError(
                 f"[{e.name}] the {backend.name} backend calls no libraries of this process "
                 f"({form.environment.name}.{form.symbol})",
@@ -273,7 +274,8 @@ class _Builder:
         if isinstance(form.environment, KernelSources):
             self.steps.append(KernelCall(form.symbol, form.environment, arguments, tuple(results), form.grid))
         else:
-            self.steps.append(Call(form.symbol, form.environment, arguments, tuple(results)))
+            kind = HostCall if isinstance(form.environment, HostFunction) else Call
+            self.steps.append(kind(form.symbol, form.environment, arguments, tuple(results)))
         self.c.report(e.name, f"{form.environment.name}.{form.symbol}")
 
     def contiguous(self, atom: Atom) -> ProgramBuffer:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tracejit.backends.base import LoweringRule
 from tracejit.backends.registry import backend_reason, check_known, get_backend, list_backends
-from tracejit.ir.forms import Expand, Form, FormBuilder, Operand
+from tracejit.ir.forms import Expand, Form, FormBuilder, HostFunction, LibraryCall, Operand
 from tracejit.ir.jaxpr import Atom, Equation, Jaxpr, Var
 from tracejit.ir.passes.groups import FormEquation
 from tracejit.ir.primitive import Primitive, primitives
@@ -143,6 +143,8 @@ def _form_of(
             break
     else:
         form = primitive.lower(builder, *operands)
+    if isinstance(form, LibraryCall) and isinstance(form.environment, HostFunction):
+        depends = True  # nor one that holds what the user may drop
     if not depends:
         if len(_FORMS) >= _FORMS_LIMIT:
             _FORMS.clear()

@@ -30,6 +30,7 @@ __all__ = [
     "Form",
     "FormBuilder",
     "FormOf",
+    "HostFunction",
     "KernelSources",
     "LibraryCall",
     "Loop",
@@ -196,6 +197,23 @@ class KernelSources:
     sources: Mapping[str, Any]
 
 
+class HostFunction:
+    """A Python function that a program calls, and waits for: equal to itself only.
+
+    name: unique in the process.  run(operands, results): fills the results, row-major arrays of the program's, and
+    raises nothing.  native: what a backend has made of it, which lives as long as it.
+    """
+
+    __slots__ = ("__weakref__", "name", "native", "run")
+
+    def __init__(self, name: str, run: Callable[[list[Any], list[Any]], None]) -> None:
+        self.name, self.run = name, run
+        self.native: Any = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 @frozen
 class Whole:
     """An argument of a library call: the address of a whole array, row-major.  kind: "operand" or "result"."""
@@ -211,7 +229,7 @@ class LibraryCall:
     """
 
     symbol: str
-    environment: Environment | KernelSources
+    environment: Environment | KernelSources | HostFunction
     arguments: tuple[Whole | Const, ...] = ()
     grid: Extent = 1
 

@@ -1,7 +1,7 @@
 """The program IR: the order of kernels over buffers, with the loops and branches between them.
 
     program = buffers, steps
-    step    = launch kernel(buffers) | call symbol(buffers, constants) | copy target <- source | swap a, b
+    step    = launch kernel(buffers) | call symbol(buffers, constants) | python function(buffers) | copy target <- source | swap a, b
             | while { steps } flag { steps }    the second block as long as the flag (a buffer: bool, rank 0) is true
             | for index in count { steps }      a constant or symbolic number of times; extents may have the index
             | if flag { steps } else { steps }
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 from tracejit.ir.extents import Extent, Shape, greater_extent, greatest_extent, has_count, prod, surely_at_most
-from tracejit.ir.forms import Environment, KernelSources
+from tracejit.ir.forms import Environment, HostFunction, KernelSources
 from tracejit.ir.kernel import Buffer, Const, Kernel, accesses_of, walk
 from tracejit.ir.passes.contract import ProductGroup
 from tracejit.ir.printed import printed
@@ -33,7 +33,7 @@ from tracejit.ir.schedule import Schedule
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 
 __all__ = [
-    "BindExtent", "Branch", "Call", "Check", "Copy", "CountedLoop", "Launch", "Program", "ProgramBuffer", "Part",
+    "BindExtent", "Branch", "Call", "Check", "Copy", "CountedLoop", "HostCall", "KernelCall", "Launch", "Program", "ProgramBuffer", "Part",
     "STEPS", "Step", "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions", "nested", "parts_of",
     "replace_in_step", "step_effects", "walk_steps",
 ]  # fmt: skip
@@ -162,7 +162,7 @@ class Call:
     syntax: ClassVar = "call {function}({arguments}) writes {writes}"
 
     symbol: str
-    environment: Environment | KernelSources
+    environment: Environment | KernelSources | HostFunction
     arguments: tuple[ProgramBuffer | Const, ...] = passed()
     writes: tuple[ProgramBuffer, ...] = written()
 
@@ -187,6 +187,13 @@ class KernelCall(Call):
     syntax: ClassVar = "run {function}({arguments}) on {grid} writes {writes}"
 
     grid: Extent = extent()
+
+
+@step
+class HostCall(Call):
+    """Calls a function of Python's and waits for it; it gets arrays of the shapes that the buffers have."""
+
+    syntax: ClassVar = "python {function}({arguments}) writes {writes}"
 
 
 @step
@@ -264,7 +271,9 @@ class Check:
     failure: ProgramBuffer = read("i64")
 
 
-Step: TypeAlias = Launch | Call | KernelCall | Copy | Swap | WhileLoop | CountedLoop | Branch | BindExtent | Check
+Step: TypeAlias = (
+    Launch | Call | KernelCall | HostCall | Copy | Swap | WhileLoop | CountedLoop | Branch | BindExtent | Check
+)
 Steps: TypeAlias = tuple[Step, ...]
 
 
@@ -374,6 +383,11 @@ class Program:
     def checked(self) -> bool:
         """Whether it may end with a failure."""
         return any(isinstance(s, Check) for s in self.steps)
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether it may call functions of Python's: it must not run again to find out how it has failed."""
+        return any(isinstance(s, HostCall) for s in walk_steps(self.steps))
 
     def kernels(self) -> list[Kernel]:
         return [s.kernel for s in walk_steps(self.steps) if isinstance(s, Launch)]

@@ -12,10 +12,6 @@ __all__ = ["NOT_HERE", "SETTINGS", "reason_for", "setting"]
 
 _DEVICES = "a program runs on one device (backend=, tj.device_put), so nothing is shared out among several; use tj.vmap"
 _AXES = "axes with names are those of tj.vmap, for lax.psum, all_gather, all_to_all and relatives"
-_CALLBACK = (
-    "a compiled program does not call back into Python; return the value and call the function behind it, or put what "
-    "it computes into NumPy's functions"
-)
 
 NOT_HERE: dict[str, str] = {
     **dict.fromkeys(
@@ -24,12 +20,9 @@ NOT_HERE: dict[str, str] = {
     **dict.fromkeys(
         ("pbroadcast", "pcast", "pvary", "ragged_all_to_all"), _AXES
     ),
-    **dict.fromkeys(("debug", "experimental", "io_callback", "pure_callback"), _CALLBACK),
-    "disable_jit": "what is compiled stays compiled; f.__wrapped__ is the function as it was written",
     "ensure_compile_time_eval": "what follows from no argument is computed where Python computes it; do so before",
     "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
     "export": "programs are not stored; f.lower(...).text() shows them",
-    "closure_convert": "what a function reads from outside has derivatives too; give the values as arguments",
 }  # fmt: skip
 """Of the package and of `lax`: the name, and what to do instead."""
 
@@ -49,7 +42,7 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     "jax_check_tracer_leaks": (None, "leaked tracers are always errors"),
     "jax_debug_infs": (False, "infinities are not looked for; use np.isfinite(x).all()"),
     "jax_debug_nans": (False, "NaN is not looked for; use np.isnan(x).any()"),
-    "jax_disable_jit": (False, "what is compiled stays compiled; f.__wrapped__ is the function as it was written"),
+    "jax_disable_jit": (False, "it holds in a block: with tj.disable_jit(): ..."),
     "jax_enable_x64": (True, "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted"),
     "jax_numpy_dtype_promotion": ("standard", "dtypes are promoted as NumPy does"),
     "jax_numpy_rank_promotion": ("allow", "ranks are promoted as NumPy does"),

@@ -28,7 +28,7 @@ from tracejit.tracer.contents import (
     refill,
     same,
 )
-from tracejit.tracer.kept import Kept, Lowered, StandIns
+from tracejit.tracer.kept import CalledLater, Kept, Lowered, StandIns
 from tracejit.tracer.places import (
     MISSING,
     AttributePlace,
@@ -396,6 +396,13 @@ class Changes:
     def has_made(self, x: Any) -> bool:
         """Whether a value, or what it holds, is there in the trace alone.  What is from outside is not looked into."""
         return self._kept().matters(x)
+
+    def called_later(self, function: Any, what: str) -> Any:
+        """What a function is outside of the trace, for the program to call.  what: for messages.
+
+        Raises: UnsupportedError where it reads a traced array.
+        """
+        return CalledLater(self.stand_ins, self.reads).value(function, what, None)
 
     def _kept(self) -> Kept:
         return Kept(self.stand_ins, self.reads, self._arrays)

@@ -11,7 +11,7 @@ A failure is (number of the site + 1) * 2**48 + the index or number modulo 2**48
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -45,8 +45,8 @@ from tracejit.tracer.tracer import Tracer
 __all__ = [
     "ALL_NAN", "BEYOND_MINLENGTH", "GROWTH", "INDEX_BITS", "INFINITE_RANGE", "LENGTHS", "NEGATIVE_COUNT",
     "NEGATIVE_POWER", "NO_CHOICE", "NO_WEIGHT", "UNORDERED_BINS", "ZERO_IN_SEQUENCE", "Failures", "Raised", "Reason",
-    "Site", "empty_reduction", "failure_cell", "failure_error", "failures_here", "failures_noted", "hand_on",
-    "note_failure", "number_error", "with_numbers",
+    "Site", "Thrown", "empty_reduction", "failure_cell", "failure_error", "failure_so_far", "failures_here",
+    "failures_noted", "hand_on", "note_failure", "number_error", "take_back", "with_numbers",
 ]  # fmt: skip
 
 INDEX_BITS = 48
@@ -101,6 +101,23 @@ class Raised:
         if location is not None:
             made.add_note(location.show())
         return made
+
+
+@frozen(eq=False)
+class Thrown(Reason):
+    """A function that the program calls has raised something, whose number the failure carries.
+
+    find: the exception of a number.
+    """
+
+    find: Callable[[int], BaseException]
+
+    def error(self, location: Location | None = None, number: int = -1) -> Any:
+        """What the function has raised."""
+        found = self.find(number)
+        if location is not None:
+            found.add_note(location.show())
+        return found
 
 
 NEGATIVE_POWER = Reason(
@@ -241,6 +258,24 @@ def failures_noted() -> int:
     """A number that grows whenever the current operation's level can fail in one more way."""
     found = _present()
     return 0 if found is None else found.noted
+
+
+def failure_so_far() -> Any:
+    """What the cell of the current operation's level has now, for `take_back`."""
+    cell = failure_cell()
+    if cell is None or cell.interpreter is eager:
+        return np.int64(0)
+    here = cell.seen()
+    return Tracer(here.interpreter, here.value, here.aval)
+
+
+def take_back(before: Any, noted: int) -> None:
+    """What was noted since then is noted once more by what is traced in its place.
+
+    noted: `failures_noted()` then.
+    """
+    if failures_noted() != noted:
+        failures_here().cell.assign(before)
 
 
 def _present() -> Failures | None:

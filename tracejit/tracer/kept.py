@@ -38,7 +38,7 @@ from tracejit.tracer.places import StandIn
 from tracejit.tracer.traced_text import TracedText
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["Kept", "Lowered", "StandIns", "holds_tracer"]
+__all__ = ["CalledLater", "Kept", "Lowered", "StandIns", "holds_tracer"]
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), bytearray, range, type(Ellipsis)})
 _METHODS = frozenset({staticmethod, classmethod})
@@ -370,6 +370,37 @@ class Kept:
             found[...] = known  # which may have changed since
             return found
         return known.item() if x.aval.weak else known[()]
+
+
+@define(eq=False)
+class CalledLater(Kept):
+    """Finds out what a function is that the program calls: it is called as if here and now, so it has the variables of
+    traced code as they are now.
+    """
+
+    def _function(self, function: FunctionType, value: Callable[[Any], Any]) -> FunctionType:
+        variables, real = self.stand_ins.variables, function.__globals__
+        pairs = [(cell, variables.get(id(cell), (cell, CellType()))[1]) for cell in function.__closure__ or ()]
+        names: Any = getattr(real, "real", real)
+        made = FunctionType(function.__code__, names, function.__name__, None, tuple([new for _, new in pairs]))
+        self._remember(function, made)
+        made.__defaults__ = None if function.__defaults__ is None else tuple(map(value, function.__defaults__))
+        functools.update_wrapper(made, function, updated=())
+        made.__dict__.pop("__wrapped__", None)
+        made.__kwdefaults__ = {name: value(x) for name, x in (function.__kwdefaults__ or {}).items()}
+        for cell, new in pairs:
+            with suppress(ValueError):  # not assigned yet
+                if id(cell) not in variables:
+                    new.cell_contents = value(cell.cell_contents)
+        return made
+
+    def _array(self, x: Tracer, where: str, location: Location | None) -> Any:
+        if isinstance(x, CellTracer) or (x.interpreter.alive and x.known() is not None):
+            return super()._array(x, where, location)
+        raise UnsupportedError(
+            f"{where} reads a traced array {x.aval}, which it would find without a value; give it as an argument",
+            location=location or user_location(),
+        )
 
 
 @define(eq=False)
