@@ -91,9 +91,9 @@ def test_the_users_api_is_covered():
     """The names that this file looks at are those a user calls: `callables` does not lose any."""
     assert {"jit", "grad", "vmap", "jvp", "vjp", "tune", "Array", "range"} <= set(callables(tj))
     assert set(tj.__all__) - set(callables(tj)) == {
-        "config", "debug", "errors", "experimental", "flatten_util", "float0", "image", "lax", "nn", "numpy", "ops", "random", "scipy", "tree",
-        "tree_util",
-    }  # fmt: skip
+        "config", "debug", "errors", "experimental", "flatten_util", "float0", "image", "lax", "nn", "numpy",
+        "ops", "random", "scipy", "tree", "tree_util",
+}  # fmt: skip
 
 
 def test_a_wrong_example_would_be_found():

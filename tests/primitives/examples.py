@@ -715,9 +715,9 @@ EXAMPLES: dict[str, list[Example]] = {
 }
 
 NOT_DIFFERENTIABLE = frozenset({
-    "and", "argmax", "argmin", "as_extent", "bitcast", "callback", "clz", "column_order", "eq", "extent", "frexp_exponent",
-    "gcd", "ge", "gt", "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or", "population_count", "shift_left",
-    "shift_right", "sort_key", "unit_float", "xor",
+    "and", "argmax", "argmin", "as_extent", "bitcast", "callback", "clz", "column_order", "eq", "extent",
+    "frexp_exponent", "gcd", "ge", "gt", "iota", "is_finite", "lcm", "le", "lt", "ne", "not", "or",
+    "population_count", "shift_left", "shift_right", "sort_key", "unit_float", "xor",
 })  # fmt: skip
 """Primitives whose results are integers or booleans, or that have no floating-point operands."""
 

@@ -1,7 +1,8 @@
 """The program IR: the order of kernels over buffers, with the loops and branches between them.
 
     program = buffers, steps
-    step    = launch kernel(buffers) | call symbol(buffers, constants) | python function(buffers) | copy target <- source | swap a, b
+    step    = launch kernel(buffers) | call symbol(buffers, constants) | python function(buffers)
+            | copy target <- source | swap a, b
             | while { steps } flag { steps }    the second block as long as the flag (a buffer: bool, rank 0) is true
             | for index in count { steps }      a constant or symbolic number of times; extents may have the index
             | if flag { steps } else { steps }
@@ -33,9 +34,9 @@ from tracejit.ir.schedule import Schedule
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 
 __all__ = [
-    "BindExtent", "Branch", "Call", "Check", "Copy", "CountedLoop", "HostCall", "KernelCall", "Launch", "Program", "ProgramBuffer", "Part",
-    "STEPS", "Step", "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions", "nested", "parts_of",
-    "replace_in_step", "step_effects", "walk_steps",
+    "BindExtent", "Branch", "Call", "Check", "Copy", "CountedLoop", "HostCall", "KernelCall", "Launch", "Program",
+    "ProgramBuffer", "Part", "STEPS", "Step", "Steps", "Swap", "WhileLoop", "kernel_effects", "mentions",
+    "nested", "parts_of", "replace_in_step", "step_effects", "walk_steps",
 ]  # fmt: skip
 
 T = TypeVar("T")

@@ -47,8 +47,8 @@ def _keep(error: BaseException) -> int:
 class Called:
     """What the user gave: equal to itself only.
 
-    function: of NumPy arrays and scalars; it gives a list of arrays of the shapes and dtypes of `results`.  mapped: what
-    `tj.vmap` does, as `vmap_method` of `tj.pure_callback` says.
+    function: of NumPy arrays and scalars; it gives a list of arrays of the shapes and dtypes of `results`.
+    mapped: what `tj.vmap` does, as `vmap_method` of `tj.pure_callback` says.
     """
 
     __slots__ = ("__weakref__", "function", "mapped", "name", "results")
