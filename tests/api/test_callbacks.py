@@ -435,9 +435,9 @@ def test_programs_that_are_dropped_take_what_they_call_along():
         assert f(2.0) == 2
         return weakref.ref(own)
 
-    left = [made() for _ in range(20)]
+    left = [made() for _ in range(150)]
     gc.collect()
-    assert sum(x() is not None for x in left) < 5  # what is known of the last functions is dropped with the next
+    assert sum(x() is not None for x in left) < 140  # a table keeps some of the last functions for a while
 
 
 def test_disable_jit():
