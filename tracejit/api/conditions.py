@@ -23,7 +23,7 @@ from tracejit.api.deciding import (
     python_bool,
     site_of,
 )
-from tracejit.ir.extents import Dim, DimDependent, has_count
+from tracejit.ir.extents import Dim, DimDependent, has_count, on_behalf
 from tracejit.support.errors import IndexOutOfBounds, TracejitError, TracerError, refusals
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
@@ -316,6 +316,7 @@ def _may_be_one(x: Any, y: Any) -> bool:
     return trace is not None and (trace.loops.given.has(x) or trace.loops.given.has(y)) and type(x) is type(y)
 
 
+@on_behalf
 def compared(which: str, x: Any, y: Any) -> Any:
     """`x == y`, `x < y` and so on: of None and what may be it, and of tuples and lists whose order data decide."""
     if which in ("Eq", "NotEq") and (x is None or y is None):
@@ -341,6 +342,7 @@ def _compares_as_plain(kind: Any, which: str) -> bool:
     return getattr(kind, _METHODS[which]) is getattr(plain, _METHODS[which])
 
 
+@on_behalf
 def _in_order(which: str, x: Sequence[Any], y: Sequence[Any]) -> Any:
     """A comparison of tuples or lists: by the first items that are not equal, which only the program may know.
 
@@ -371,6 +373,7 @@ def _in_order(which: str, x: Sequence[Any], y: Sequence[Any]) -> Any:
     return python_bool(result)
 
 
+@on_behalf
 def _of_items(which: str, a: Any, b: Any) -> Any:
     try:
         found = compared(which, a, b)

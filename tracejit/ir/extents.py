@@ -42,6 +42,7 @@ __all__ = [
     "index_number",
     "is_empty",
     "is_one",
+    "on_behalf",
     "operations",
     "prod",
     "same_extent",
@@ -56,6 +57,7 @@ __all__ = [
 
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class DimDependent(Restart, Undecided):
@@ -440,6 +442,17 @@ ASKED = _Asked()
 """text: whether text is made for a traced function, by functions of this package that stand for Python's."""
 
 
+_ON_BEHALF: dict[int, Any] = {}
+"""Code of functions of this package that do what the user's code asks them to, by identity."""
+
+
+def on_behalf(function: F) -> F:
+    """A function whose operators are those of the code that calls it: the statements of traced functions call some."""
+    code = function.__code__
+    _ON_BEHALF[id(code)] = code
+    return function
+
+
 def is_asked_by_the_user(depth: int = 2) -> bool:
     """Whether it is a traced function that asks for a key or for text, directly or through a library:
     this package keeps symbols.
@@ -447,6 +460,8 @@ def is_asked_by_the_user(depth: int = 2) -> bool:
     if ASKED.text:
         return True
     frame: Any = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+    while id(frame.f_code) in _ON_BEHALF and frame.f_back is not None:
+        frame = frame.f_back
     if is_internal(frame.f_code.co_filename):
         return False
     while frame is not None:

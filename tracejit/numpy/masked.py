@@ -270,7 +270,7 @@ class Selection(Tracer):
     def __getitem__(self, index: IndexLike) -> Result:
         parts = index if isinstance(index, tuple) else (index,)
         if self._is_mask_of_this(parts):
-            return Selection(copy(self.full), u.logical_and(self.mask, parts[0].full), self.at, user_location())
+            return select(self.full, u.logical_and(self.mask, parts[0].full))
         beside = self._beside_mask(parts)
         if beside is None:
             return self.become("an index into the selected elements")[index]

@@ -19,6 +19,7 @@ from tracejit.numpy.selecting import clip
 from tracejit.numpy.shaping import array_of, as_rank_0_array, ravel
 from tracejit.primitives import creation as c, shape as p
 from tracejit.primitives.complex_numbers import imag, make_complex, real
+from tracejit.primitives.custom import stop_gradient
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.sorting import sort
 from tracejit.support.errors import DtypeError, IndexOutOfBounds, ShapeError
@@ -261,15 +262,21 @@ def interp(
         # Beside an infinite value, seen from the other point; on a point, its value.
         other = u.add(u.multiply(slope, u.subtract(at, x1)), y1)
         other = u.where(u.logical_and(u.isnan(other), u.equal(y0, y1)), y0, other)
-        inner = u.where(u.equal(at, x0), y0, u.where(u.isnan(inner), other, inner))
+        inner = u.where(u.equal(at, x0), _on_line(y0, inner), u.where(u.isnan(inner), other, inner))
     lowest, highest = (gather(nodes, (0,), [k]) for k in (np.int64(0), end))
     beyond = inner
-    inner = u.where(u.equal(at, highest), last, inner)
+    inner = u.where(u.equal(at, highest), _on_line(last, inner), inner)
     low, high = (beyond if isinstance(z, str) else value for z, value in ((left, low), (right, high)))
     out = u.where(u.greater(at, highest), high, u.where(u.less(at, lowest), low, inner))
     if isinstance(n, int):
         return out if n == 1 else u.where(u.isnan(at), at, out)
     return u.where(u.isnan(at), u.where(u.equal(n, 1), first, at), out)
+
+
+def _on_line(value: ArrayLike, line: ArrayLike) -> Result:
+    """The value at a point, with the derivative of the line there, which differs from it by rounding."""
+    still = stop_gradient(line)
+    return u.where(u.isfinite(still), u.subtract(stop_gradient(value), u.subtract(still, line)), value)
 
 
 def _in_one_period(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, period: ArrayLike) -> tuple[Result, Result, Result]:

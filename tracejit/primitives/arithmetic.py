@@ -247,7 +247,8 @@ class Sign(Elementwise):
 
         # it turns by the part of the tangent that is across
         out = bind(self, x)
-        across = div(imag(mul(t, conj(out))), bind(Abs(), x))
+        size = bind(Abs(), x)
+        across = div(imag(mul(t, conj(out))), select(bind(Eq(), size, zero_like(size)), one_like(size), size))
         return out, mul(out, make_complex(zero_like(across), across))
 
 

@@ -28,6 +28,7 @@ class Real(Elementwise):
     """The real part."""
 
     name = "real"
+    gives_view = True
     op = "real"
     kinds = "c"
 
@@ -50,6 +51,7 @@ class Imag(Elementwise):
     """The imaginary part."""
 
     name = "imag"
+    gives_view = True
     op = "imag"
     kinds = "c"
 

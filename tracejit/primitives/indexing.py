@@ -59,6 +59,7 @@ class Gather(Primitive):
     """
 
     name = "gather"
+    gives_view = True  # of diagonals and windows
     axes: tuple[int, ...]
     fill: bool = False
 

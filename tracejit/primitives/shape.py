@@ -372,6 +372,7 @@ class Pad(Primitive):
     """
 
     name = "pad"
+    gives_view = True  # of diagonals of any size
     low: Shape
     high: Shape
 

@@ -59,8 +59,10 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     if folds and ufunc not in _TRUTHS and kwargs.get("dtype") is None:
         kwargs["dtype"] = _folded_in(ufunc, out, inputs[0])
     kwargs = _begun_in(out, kwargs)
-    result = function(*inputs, **kwargs)
     mask = OPERATORS.mask_of(where)
+    if mask is not None and ufunc not in _TAME:
+        inputs = tuple([_within(mask, x) for x in inputs])
+    result = function(*inputs, **kwargs)
     if mask is not None:
         to: Any = out
         if isinstance(result, Cell) and not result.aval.weak:
@@ -74,6 +76,22 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str,
     if ufunc.signature is not None and isinstance(out, Cell):
         _check_core(ufunc, inputs, np.shape(result), out)
     return _write_out(out, result, casting=casting, exact=folds)
+
+
+_TAME = frozenset({np.add, np.subtract, np.negative, np.positive, np.conjugate, np.fabs, np.absolute})
+"""Ufuncs with finite derivatives everywhere."""
+
+
+def _within(mask: Any, x: Any) -> Any:
+    """An operand with 1 where the mask does not hold: what is computed of it there is thrown away, and must not be
+    infinite for its derivative.
+    """
+    if not isinstance(x, Cell) or x.aval.dtype.kind not in "fc" or (x.aval.weak and np.ndim(mask)):
+        return x
+    inside = FUNCTIONS[np.where](mask, x, x.aval.dtype.type(1))
+    if x.aval.weak and isinstance(inside, Cell):
+        inside.weaken()
+    return inside
 
 
 def _begun_in(out: Any, kwargs: dict[str, Any]) -> dict[str, Any]:

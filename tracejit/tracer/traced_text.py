@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
-from tracejit.ir.extents import ASKED
+from tracejit.ir.extents import ASKED, on_behalf
 from tracejit.support.errors import ConcretizationError, TracejitError
 from tracejit.support.source import frames_of, is_internal, user_location
 from tracejit.tracer.bytecode import raises
@@ -190,6 +190,7 @@ def formatted(value: Any, conversion: str, spec: Any) -> Any:
     return made(lambda: format(value if convert is None else convert(value), plain_text(spec)))
 
 
+@on_behalf
 def percent(text: Any, values: Any) -> Any:
     """`text % values`"""
     if not isinstance(text, str):

@@ -260,6 +260,12 @@ class Tracer(Cell):
         known = self._number()
         if known is None:
             self._refuse("complex()", "use x + 0j, or x.astype(complex)")
+        if self.interpreter.loses_derivative(self):
+            raise ConcretizationError(
+                f"complex() of a value that is being differentiated ({self.aval}) would drop its derivative; "
+                "use NumPy's functions instead of cmath's, and x + 0j",
+                location=user_location(),
+            )
         return complex(known)
 
     def __round__(self, ndigits: int | None = None) -> Any:
