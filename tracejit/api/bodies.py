@@ -15,12 +15,13 @@ from tracejit.ir.jaxpr import Atom, Jaxpr, Literal, Var, bound_symbols, symbols_
 from tracejit.ir.ranges import Range
 from tracejit.ir.text import print_jaxpr
 from tracejit.ir.types import ShapedArray
-from tracejit.support.errors import Restart, TracerError, UnsupportedError
+from tracejit.support.errors import LeakedTracerError, Restart, TracerError, UnsupportedError
 from tracejit.support.nodes import evolve
 from tracejit.support.source import user_location
 from tracejit.support.tree import LEAF, TreeDef, flatten, flatten_like, split_node, unflatten
 from tracejit.tracer.absence import absence_of, perhaps, unmarked, used
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.contents import may_be_counted, same
 from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.mixed import is_pythons, mixed_among
@@ -175,61 +176,72 @@ class Body:
         cells = list(cells)
         held = PythonState((function,), certain=certain and not once)
         seen: str | None = None
-        while True:
-            left: list[bool] = []
+        put: dict[Any, Any] = {}  # under new names and keys
+        try:
+            while True:
+                left: list[bool] = []
 
-            def flat(*tracers: Any) -> Sequence[Any]:
-                result, self.tree = leaves_of(function(*tracers))
-                for x in result:
-                    used(x)  # statements hand on a flag of their own where it may be None
-                    if type(x) is int and not -(2**63) <= x < 2**63:
+                def flat(*tracers: Any) -> Sequence[Any]:
+                    result, self.tree = leaves_of(function(*tracers))
+                    for x in result:
+                        used(x)  # statements hand on a flag of their own where it may be None
+                        if type(x) is int and not -(2**63) <= x < 2**63:
+                            raise UnsupportedError(
+                                f"a loop or branch of the program hands on integers of 64 bits, and {x} is none; use "
+                                "float(x), or an array of np.uint64",
+                                location=user_location(),
+                            )
+                    pythons = [is_pythons(x) for x in result]
+                    self.pythons = [x if isinstance(x, bool) else None for x in pythons]
+                    if converted is not None:
+                        result = [*converted(*result)]
+                    self.layouts = layouts_of(result)
+                    self.weak = [aval_of_argument(x).weak for x in result]
+                    if not flagged and mixed_among(result):
                         raise UnsupportedError(
-                            f"a loop or branch of the program hands on integers of 64 bits, and {x} is none; use "
-                            "float(x), or an array of np.uint64",
+                            "the body of a loop returns a number that is Python's or NumPy's, depending on data; make "
+                            "it one of them (int(x), np.int8(x))",
                             location=user_location(),
                         )
-                pythons = [is_pythons(x) for x in result]
-                self.pythons = [x if isinstance(x, bool) else None for x in pythons]
-                if converted is not None:
-                    result = [*converted(*result)]
-                self.layouts = layouts_of(result)
-                self.weak = [aval_of_argument(x).weak for x in result]
-                if not flagged and mixed_among(result):
-                    raise UnsupportedError(
-                        "the body of a loop returns a number that is Python's or NumPy's, depending on data; make it "
-                        "one of them (int(x), np.int8(x))",
-                        location=user_location(),
-                    )
-                return [*result, *[x for x in pythons if flagged and not isinstance(x, bool)]]
+                    return [*result, *[x for x in pythons if flagged and not isinstance(x, bool)]]
 
-            try:
-                staged: Staged = stage(
-                    flat,
-                    avals,
-                    own_changes=True,
-                    cells=cells,
-                    ranges=ranges,
-                    layouts=layouts,
-                    certain=certain,
-                    finish=lambda _, left=left: left.append(varies(current_interpreter(), held.filled())),
-                )
-            except Again:  # it begins with what it has left
+                try:
+                    staged: Staged = stage(
+                        flat,
+                        avals,
+                        own_changes=True,
+                        cells=cells,
+                        ranges=ranges,
+                        layouts=layouts,
+                        certain=certain,
+                        finish=lambda _, left=left: left.append(varies(current_interpreter(), held.filled())),
+                    )
+                except Again:  # it begins with what it has left
+                    held.check(*_NOT_TWICE)
+                    raise
+                except HeldChanges as error:  # of a body within this one, which no statement hands on
+                    held.check(*_NOT_TWICE)
+                    error.slots = ()
+                    raise
+                except LeakedTracerError as error:
+                    if put:  # it reads what the iteration before it has put somewhere
+                        raise filled_a_cache("the body of a loop or branch") from error
+                    raise
+                # of each: two may cancel out
                 held.check(*_NOT_TWICE)
-                raise
-            except HeldChanges as error:  # of a body within this one, which no statement hands on
-                held.check(*_NOT_TWICE)
-                error.slots = ()
-                raise
-            # of each: two may cancel out
-            held.check(*_NOT_TWICE)
-            # What it has put somewhere is there in the next iteration, which is to be the same.
-            text = _text(staged.jaxpr, len(cells)) if left[0] else ""
-            if seen not in (None, text):
-                raise filled_a_cache("the body of a loop or branch")
-            alike, seen = text in ("", seen), text
-            if once or (alike and not staged.outer_cells):
-                break
-            cells += [c for c, _ in staged.outer_cells]
+                # What it has put somewhere is there in the next iteration, which is to be the same.
+                added = held.added()
+                text = _text(staged.jaxpr, len(cells)) if left[0] or any(map(may_be_counted, added.values())) else ""
+                if seen not in (None, text):
+                    raise filled_a_cache("the body of a loop or branch")
+                alike = text == "" or (text == seen and _are_alike(put, added))
+                seen, put = text, added
+                if once or (alike and not staged.outer_cells):
+                    break
+                cells += [c for c, _ in staged.outer_cells]
+        except BaseException:
+            held.forget()
+            raise
         _check_lengths(staged.jaxpr)
         self.staged = staged
         self.flags = self.pythons.count(None) if flagged else 0
@@ -288,6 +300,17 @@ OF_ITS_OWN_LENGTH = (
 )
 
 
+def _are_alike(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
+    """Whether an iteration has put the same somewhere as the one before it: arrays of its own, or what was there."""
+
+    def of_a_body(x: Any) -> bool:
+        return isinstance(x, Tracer) and not x.interpreter.alive
+
+    return before.keys() == now.keys() and all(
+        (of_a_body(x) and of_a_body(now[key])) or same(x, now[key]) for key, x in before.items()
+    )
+
+
 def _check_lengths(jaxpr: Jaxpr) -> None:
     """Raises: UnsupportedError where a result has as many elements as the body computes."""
     bound = bound_symbols(jaxpr.equations)
@@ -321,6 +344,8 @@ def varies(inner: Interpreter, values: Iterable[Tracer]) -> bool:
     own = [x for x in put if x.interpreter is inner]
     if not own:
         return False
+    if any(x.known() is not None for x in own):
+        return True  # it may be the first of several: what a cache holds costs nothing then
     varying: set[Any] = set(inner.inputs)
     varying.update(
         known[1] for cell, _ in inner.cells.values() if (known := inner.captured_cells.get(id(cell))) is not None

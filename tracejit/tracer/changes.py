@@ -313,6 +313,16 @@ class Changes:
         uncopied = {key: contents(container) for key, (container, _) in self._uncopied.items()}
         return Mark(stores, copies, uncopied, {(kind, name): now for kind, name, _, now in self._class_changes()})
 
+    def held_outside(self) -> list[Any]:
+        """What the trace has put into objects, containers and variables from outside: it can be reached from there."""
+        found = [store.place.read() for store in self._stores.values()]
+        for copy in self._copies.values():
+            found += [x for x in contents(copy.copy) if not any(x is y for y in copy.first)]
+        for container, items in self._uncopied.values():
+            found += [x for x in contents(container) if not any(x is y for y in items)]
+        found += [now for _, _, _, now in self._class_changes()]
+        return [x for x in found if x is not MISSING]
+
     def changed_since(self, mark: Mark) -> str | None:
         """Something that held a value at the mark and holds another now, in words."""
         for key, store in self._stores.items():

@@ -19,6 +19,7 @@ import numpy as np
 
 from tracejit.support.equality import strictly_equal
 from tracejit.support.type_flags import HEAP_TYPE
+from tracejit.tracer.interpreter import Owned
 from tracejit.tracer.ownership import module_of
 
 __all__ = [
@@ -36,7 +37,6 @@ __all__ = [
 
 _VALUES = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice})
 _NAMESPACES = frozenset({SimpleNamespace, ChainMap, UserDict, UserList})
-_COUNTED = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 def _pairs(items: Iterator[tuple[Any, Any]] | Any) -> tuple[Any, ...]:
@@ -153,7 +153,7 @@ def may_be_counted(value: Any) -> bool:
     """Whether a value under a new key may be no cache's: another iteration of a loop would find it,
     and go on from it.
     """
-    return type(value) in _COUNTED
+    return not issubclass(type(value), (Owned, np.ndarray))
 
 
 def merge(container: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:

@@ -13,9 +13,11 @@ import gc
 import io
 import itertools
 import operator
+import warnings
 import weakref
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from contextvars import ContextVar
 from enum import Enum, EnumMeta
 from functools import cache, cached_property, partial
@@ -57,6 +59,17 @@ _STATES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     kind: lambda x: (x.tell(), x.getvalue()) for kind in (io.StringIO, io.BytesIO)
 }
 _CACHED = frozenset({type(cache(len))})
+_LED = frozenset({
+    zip, map, filter, enumerate, itertools.chain, itertools.islice, itertools.takewhile, itertools.dropwhile,
+    itertools.starmap, itertools.compress, itertools.accumulate, itertools.pairwise, itertools.groupby,
+    itertools.zip_longest, itertools.filterfalse, type(iter(len, 0)), getattr(itertools, "batched", zip),
+})  # fmt: skip
+"""Iterators that move with others, or by a function's effects."""
+_REDUCED = frozenset({
+    itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement,
+    itertools.cycle, itertools.repeat,
+})  # fmt: skip
+"""Iterators whose place a copy would have."""
 _CALLS = (MethodType, BuiltinMethodType, MethodWrapperType, partial)
 
 
@@ -74,20 +87,46 @@ class PythonState:
         self._changes = None if trace is None else trace.changes
         self._outside = None if self._changes is None else self._changes.mark()
         self._count = 0
-        for item in reachable(roots):
+        for item in reachable([*roots, *([] if self._changes is None else self._changes.held_outside())]):
             self._count += 1
             self._held += [(item, holder, items) for holder, items in _holdings(item) if holder is not _through]
 
-    def filled(self) -> Iterator[Tracer]:
-        """The traced arrays under names and keys that were not there:
-        what a cache holds now, or what was put somewhere for a moment.
+    def added(self) -> dict[tuple[int, Any], Any]:
+        """What is under names and keys that were not there: what a cache holds now, or was put somewhere for a moment.
+        By the identities of what holds it, and the name or key.
         """
-        added: list[Any] = []
+        found: dict[tuple[int, Any], Any] = {}
         for item, holder, before in self._held:
             if isinstance(before, dict):
                 now = next((items for again, items in _holdings(item) if again is holder), {})
-                added += [value for key, value in now.items() if key not in before] if isinstance(now, dict) else ()
-        return (x for x in reachable(added) if isinstance(x, Tracer))
+                if isinstance(now, dict):
+                    found.update({(id(item), key): value for key, value in now.items() if key not in before})
+            elif holder is _changed_cell and not before:
+                found.update({(id(item), None): value for value in _cell(item)})
+        return found
+
+    def forget(self) -> None:
+        """What was put under new names and keys of objects that the function has made is gone: it is traced in another
+        way.
+        """
+        for item, holder, before in self._held:
+            if holder is _changed_cell and not before:
+                with suppress(ValueError):  # still without a value
+                    del item.cell_contents
+            if not _is_made_here(item):
+                continue
+            if holder is _changed_mapping:
+                base: Any = OrderedDict if isinstance(item, OrderedDict) else dict
+                for key in [key for key in _mapping(item) if key not in before]:
+                    base.__delitem__(item, key)
+            elif holder is _changed_attributes and namespace_of(item) is None:
+                for name in [name for name in _attributes(item) if name not in before]:
+                    with suppress(AttributeError):
+                        object.__delattr__(item, name)
+
+    def filled(self) -> Iterator[Tracer]:
+        """The traced arrays among these."""
+        return (x for x in reachable(self.added().values()) if isinstance(x, Tracer))
 
     def _added(self, item: Any, holder: _Holder, before: Any) -> str | None:
         """The first new name or key of an object which the function has made, in words."""
@@ -184,17 +223,14 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
     if isinstance(item, (Tracer, np.generic)):
         return
     if isinstance(item, np.ndarray):
-        if type(item) is np.ndarray and item.flags.writeable and not item.dtype.hasobject:
-            yield _changed_array, (_fingerprint(item),)
+        yield from _of_array(item)
         return
     if isinstance(item, (tuple, frozenset)):
         yield _through, tuple(item)  # type: ignore[arg-type]
     elif isinstance(item, type):
         yield from _of_type(item)
-    elif kind in _STATES:
-        yield _changed_state, _STATES[kind](item)
-    elif (module_of(kind), kind.__name__) == ("random", "Random"):
-        yield _changed_state, item.getstate()
+    elif (state := _state_of(item)) is not None and not is_users_type(kind):
+        yield _changed_state, state(item)
     elif kind in _CACHED:
         yield _filled_cache, _of_cached(item)
     elif kind is FunctionType:
@@ -203,22 +239,40 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
         yield _changed_cell, _cell(item)
     elif isinstance(item, _CALLS):
         yield _through, _parts(item)
+        if isinstance(item, partial):
+            yield _changed_partial, dict(item.__dict__)
     elif kind is GeneratorType:
         if item.gi_frame is not None and not item.gi_running:
             frame = item.gi_frame
             yield _changed_generator, (frame.f_lasti, item.gi_yieldfrom, *frame.f_locals.values())
-    elif module_of(kind) in ("builtins", "itertools") and isinstance(item, Iterator):
+            # what its loops go over lies on its stack
+            yield _through, tuple([x for x in gc.get_referents(item) if isinstance(x, Iterator)])
+    elif isinstance(item, Iterator) and not is_users_type(kind) and not issubclass(kind, io.IOBase):
         yield _changed_iterator, _iterator(item)
     elif (namespace := namespace_of(item)) is not None:
         yield _changed_attributes, dict(namespace)
     else:
         if family(kind) is not None:
             yield (_changed_mapping, _mapping(item)) if is_keyed(kind) else (_changed_sequence, contents(item))
+        if state is not None:
+            yield _changed_state, state(item)
         if _has_attributes(kind):
             yield _changed_attributes, _attributes(item)
-            yield _through, (kind, *(item.args if isinstance(item, BaseException) else ()))
+            yield _changed_kind, (kind, *(item.args if isinstance(item, BaseException) else ()))
         elif family(kind) is None:
             yield _through, _wrapped(item)
+
+
+def _of_array(item: np.ndarray[Any, Any]) -> Iterator[tuple[_Holder, tuple[Any, ...]]]:
+    if item.flags.writeable and item.dtype.hasobject:
+        if item.size <= _MANY_ITEMS:
+            yield _changed_objects, _objects(item)
+    elif item.flags.writeable and type(item) in (np.ndarray, np.ma.MaskedArray):
+        yield _changed_array, (_fingerprint(item),)
+
+
+def _objects(item: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    return tuple(np.ndarray.ravel(item.view(np.ndarray)).tolist())
 
 
 def _of_type(kind: type) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, ...]]]:
@@ -339,7 +393,8 @@ def _cell(cell: CellType) -> tuple[Any, ...]:
 
 
 def _mapping(container: Any) -> dict[Any, Any]:
-    return dict(dict.items(container))
+    base: Any = OrderedDict if isinstance(container, OrderedDict) else dict
+    return dict(base.items(container))
 
 
 def _attributes(item: Any) -> dict[str, Any]:
@@ -356,9 +411,33 @@ def _attributes(item: Any) -> dict[str, Any]:
 
 
 def _iterator(item: Any) -> tuple[Any, ...]:
-    """Where an iterator of Python's own stands, and what it iterates over if that is an iterator as well."""
-    place = repr(item) if type(item) is itertools.count else operator.length_hint(item, -1)
-    return (place, *gc.get_referents(item))
+    """Where an iterator of Python's own stands, and what it iterates over if that is an iterator as well.
+
+    What cannot tell is where it never was: it is taken to move.
+    """
+    kind: Any = type(item)
+    held = gc.get_referents(item)
+    # not the tuples themselves: where an input has ended, zip_longest has NULL in its own
+    held = [x for y in held for x in (gc.get_referents(y) if type(y) is tuple else (y,))]
+    place: Any
+    if issubclass(kind, itertools.count):
+        place = repr(item)
+    elif kind in _LED:
+        place = 0  # what they go over tells
+    elif (place := operator.length_hint(item, -1)) < 0:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                place = _place_of_copy(item.__reduce__()) if kind in _REDUCED else object()
+        except Exception:
+            place = object()
+    return (place, *held)
+
+
+def _place_of_copy(reduced: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Where a copy would begin, of what `__reduce__` gives."""
+    ahead = [operator.length_hint(x, -1) if isinstance(x, Iterator) else len(x) for x in reduced[1]]
+    return ahead, repr(reduced[2:])
 
 
 def _changed_key(before: dict[Any, Any], after: dict[Any, Any]) -> Any:
@@ -445,6 +524,11 @@ def _changed_function(item: FunctionType, before: dict[str, Any]) -> str | None:
     return None if key is None else f"{key[0]!r} of the function {item.__name__}"
 
 
+def _changed_partial(item: Any, before: dict[str, Any]) -> str | None:
+    key = _changed_key(before, item.__dict__)
+    return None if key is None else f"{key[0]!r} of a functools.partial"
+
+
 def _changed_mapping(item: Any, before: dict[Any, Any]) -> str | None:
     now = _mapping(item)
     makes_keys = isinstance(item, (defaultdict, Counter))  # whose missing values are read
@@ -467,8 +551,32 @@ def _changed_cell(item: CellType, before: tuple[Any, ...]) -> str | None:
 
 
 def _changed_state(item: Any, before: tuple[Any, ...]) -> str | None:
-    state = _STATES.get(type(item), type(item).getstate if hasattr(item, "getstate") else tuple)
-    return None if state(item) == before else f"what is in a {type(item).__name__}"
+    state = _state_of(item)
+    return None if state is None or state(item) == before else f"what is in a {type(item).__name__}"
+
+
+def _state_of(item: Any) -> Callable[[Any], Any] | None:
+    """How the state is asked for of an object whose state is not in attributes and items; None for others."""
+    kind: Any = type(item)
+    for base, state in _STATES.items():
+        if issubclass(kind, base):
+            return state
+    if any((module_of(base), base.__name__) == ("random", "Random") for base in kind.__mro__):
+        return lambda x: x.getstate()
+    if issubclass(kind, memoryview) or module_of(kind) in ("ctypes", "mmap", "_ctypes"):
+        return lambda x: bytes(memoryview(x))
+    return None
+
+
+def _changed_kind(item: Any, before: tuple[Any, ...]) -> str | None:
+    if type(item) is not before[0]:
+        return f"the class of an object of class {before[0].__name__}"
+    args = item.args if isinstance(item, BaseException) else ()
+    return None if len(args) == len(before) - 1 and all(map(same, args, before[1:])) else "what an exception holds"
+
+
+def _changed_objects(item: Any, before: tuple[Any, ...]) -> str | None:
+    return None if all(map(same, before, _objects(item))) else "an array of objects"
 
 
 def _changed_generator(item: Any, before: tuple[Any, ...]) -> str | None:
