@@ -323,7 +323,7 @@ def compared(which: str, x: Any, y: Any) -> Any:
         return _compared_with_none(which, x, y)
     if which in ("Eq", "NotEq") and (_may_be_none(x) or _may_be_none(y)):
         return _of_perhaps_none(which, x, y)
-    if isinstance(x, (tuple, list)) and type(x) is type(y) and _compares_as_plain(type(x), which):
+    if isinstance(x, (tuple, list)) and type(x) is type(y) and which in _METHODS and _compares_as_plain(type(x), which):
         return _in_order(which, x, y)
     try:
         return _OPERATORS[which](x, y)

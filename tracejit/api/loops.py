@@ -271,18 +271,19 @@ class _Steps:
             self(body, number_of(item(k)))
             if tail is not None:
                 self(tail)
-        whole = body
+        whole: Callable[[Any], None] = body
+        place = item
         if tail is not None and not same_extent(count, done):
             # The tail hands names round.  As the beginning of the iteration that follows it does so in each.
             self(body, item(done))
             done += 1
 
-            def turned_round(item: Any, /) -> None:
+            def turned_round(k: Any, /) -> None:
                 tail()
-                body(item)
+                body(item(k))  # which the tail may have changed
 
-            whole = turned_round
-        following = Items(count - done - last, lambda k: item(k + done), asked=found.asked)
+            whole, place = turned_round, lambda k: k
+        following = Items(count - done - last, lambda k: place(k + done), asked=found.asked)
         if not same_extent(count - done, last):
 
             def traced(variables: Variables) -> None:

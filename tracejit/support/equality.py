@@ -14,7 +14,7 @@ from tracejit.support.type_flags import HEAP_TYPE
 
 __all__ = ["compares_wholly", "strictly_equal"]
 
-_WHOLE = frozenset({bool, int, float, complex, str, bytes, type(None), np.dtype, slice})
+_WHOLE = frozenset({bool, int, float, complex, str, bytes, type(None), np.dtype})
 _NESTED = 64
 """How deep objects are compared; what is deeper counts as different."""
 

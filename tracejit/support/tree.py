@@ -215,7 +215,7 @@ def _unflatten(treedef: TreeDef, leaves: Any) -> Any:
     if treedef.kind == "dict":
         return dict(zip(treedef.data, children, strict=True))
     if treedef.data == "namedtuple":
-        return treedef.kind(*children)
+        return tuple.__new__(treedef.kind, children)  # a `__new__` of the user's has made them from others
     return _NODES[treedef.kind][1](treedef.data, children)
 
 

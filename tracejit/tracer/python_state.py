@@ -62,7 +62,7 @@ _CACHED = frozenset({type(cache(len))})
 _LED = frozenset({
     zip, map, filter, enumerate, itertools.chain, itertools.islice, itertools.takewhile, itertools.dropwhile,
     itertools.starmap, itertools.compress, itertools.accumulate, itertools.pairwise, itertools.groupby,
-    itertools.zip_longest, itertools.filterfalse, type(iter(len, 0)), getattr(itertools, "batched", zip),
+    itertools.zip_longest, itertools.filterfalse, type(iter(lambda: 0, 0)), getattr(itertools, "batched", zip),
 })  # fmt: skip
 """Iterators that move with others, or by a function's effects."""
 _REDUCED = frozenset({
