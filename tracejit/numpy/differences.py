@@ -149,7 +149,12 @@ def _slope(x: ArrayLike, k: int, h: ArrayLike, edge_order: int) -> Result:
             "np.gradient subtracts coordinates, and bools are not subtracted; convert them", location=user_location()
         )
     h = to_dtype(h, np.float64) if aval(h).dtype.kind in "iu" else h  # whose differences would wrap around
-    return _coordinate_slope(x, k, n, diff(h), edge_order)
+    gaps = diff(h)
+    gap = element_at(gaps, 0)
+    slope = _coordinate_slope(x, k, n, gaps, edge_order)
+    # NumPy's way with coordinates that are evenly spaced does not read the element between two.
+    even = _uniform_slope(x, k, n, gap, edge_order, aval(slope).dtype)
+    return u.where(r.all(u.equal(gaps, gap)), even, slope)
 
 
 def _uniform_slope(x: ArrayLike, k: int, n: Extent, h: ArrayLike, edge_order: int, dtype: np.dtype[Any]) -> Result:

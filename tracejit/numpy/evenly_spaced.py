@@ -93,7 +93,7 @@ def _symbolic_range(first: ArrayLike, stop: ArrayLike, step: ArrayLike, dtype: D
     count = 0 if count < 0 else count
     dtype = default_int() if dtype is None else canonical(dtype)
     x = c.iota((count,), 0, dtype)
-    x = x if step == 1 else u.multiply(x, int(step))
+    x = x if step == 1 else u.multiply(x, np.array(int(step)).astype(dtype))  # -1 wraps around as an unsigned one
     return x if isinstance(first, (int, np.integer)) and first == 0 else u.add(x, to_dtype(as_array(first), dtype))
 
 
@@ -177,6 +177,11 @@ def logspace(
     axis: AxisLike = 0,
 ) -> Result:
     """`base` to evenly spaced powers from start to stop."""
+    base = as_array(base)
+    if aval(base).ndim:  # it stands beside the ends, each of its elements for a row
+        ends = [as_array(start), as_array(stop), base]
+        start, stop, base = broadcast(ends, [aval(z).shape for z in ends], keep_scalars=False)
+        base = p.reshape(base, (1, *aval(base).shape))
     y = power(base, linspace(start, stop, num, endpoint))
     return _moved(y if dtype is None else to_dtype(y, dtype), axis, start, stop)
 

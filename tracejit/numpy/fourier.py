@@ -211,6 +211,8 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = Non
     sizes, places = _sizes_and_axes("irfftn", aval(x).ndim, s, axes)
     if not places:
         raise reject("at least 1 axis must be transformed")
+    if s is not None and sizes[-1] is None:  # -1: as many as there are, and not as many as there were
+        sizes[-1] = aval(x).shape[places[-1]]
     for n, k in zip(sizes[:-1], places[:-1], strict=True):
         x = ifft(x, n, k, norm)
     return irfft(x, sizes[-1], places[-1], norm)

@@ -68,7 +68,7 @@ def _vector(x: ArrayLike, order: Any, axis: AxisLike, keepdims: bool) -> Result:
 def _matrix(x: ArrayLike, order: Any, axes: tuple[int, int], keepdims: bool) -> Result:
     """The norm of a given order of the matrices in two axes."""
     rows, columns = axes
-    if order is None or order == "fro":
+    if order is None or order in ("fro", "f"):
         return _root(r.sum(r.square_of_size(x), axis=axes, keepdims=keepdims))
     if order in (1, -1, np.inf, -np.inf):
         over, rest = (rows, columns) if order in (1, -1) else (columns, rows)

@@ -123,7 +123,9 @@ def _reduce(ufunc: np.ufunc) -> Callable[..., Any]:
             raise reject(f"np.{name}.reduce: the order of elements matters, so it takes one axis at most")
         x = to_dtype(x, loop)
         mask = mask_of(where)
-        start = ufunc.identity if initial is _NOTHING else initial
+        start = initial
+        if initial is _NOTHING:  # -1 is all bits, of unsigned integers too
+            start = None if ufunc.identity is None else np.asarray(ufunc.identity).astype(loop, casting="unsafe")[()]
         if initial is None and ufunc.identity is not None and any(is_empty(aval(x).shape[d]) for d in axes):
             raise empty_reduction(f"{name}.reduce").error()
         if initial is _NOTHING and start is not None and ufunc not in _FROM_IDENTITY:

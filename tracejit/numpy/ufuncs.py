@@ -34,6 +34,7 @@ from tracejit.primitives.arithmetic import (
 )
 from tracejit.primitives.bits import Bitcast
 from tracejit.primitives.comparison import And, Eq, Ge, Gt, IsFinite, Le, Lt, Ne, Not, Or, ShiftLeft, ShiftRight, Xor
+from tracejit.primitives.complex_numbers import imag, real
 from tracejit.primitives.elementwise import Add, Div, Elementwise, Mul, Neg, Sub
 from tracejit.primitives.transcendental import (
     Acos,
@@ -269,7 +270,9 @@ def isfinite(x: ArrayLike) -> Result:
 def isinf(x: ArrayLike) -> Result:
     """Whether x is infinite."""
     (y,) = promote(x)
-    return equal(absolute(y), np.inf) if aval(y).dtype.kind in "fc" else not_equal(y, y)
+    if aval(y).dtype.kind == "c":  # whose size may be infinite where the parts are not
+        return logical_or(isinf(real(y)), isinf(imag(y)))
+    return equal(absolute(y), np.inf) if aval(y).dtype.kind == "f" else not_equal(y, y)
 
 
 @composed("fabs")

@@ -39,7 +39,7 @@ from tracejit.ir.passes.groups import (
 from tracejit.ir.passes.scopes import OpenBranch, OpenLoop, Scope, finish
 from tracejit.ir.scalar import kernel_dtype
 
-__all__ = ["compose", "parameters_of"]
+__all__ = ["compose", "numbers_of", "parameters_of"]
 
 
 def parameters_of(group: Group, layout_of: Callable[[Var], str]) -> tuple[dict[Var, Buffer], tuple[str, ...]]:
@@ -82,7 +82,7 @@ def compose(group: Group, name: str, layout_of: Callable[[Var], str]) -> tuple[K
     parameters = tuple(dict.fromkeys(buffers[v] for v in (*group.inputs, *group.outputs)))
     outputs = frozenset(buffers[v].name for v in group.outputs)
     body = finish(composer.root)
-    kernel = Kernel(name, parameters, outputs, body, tuple(sorted({*symbols, *_numbers_of(body)})))
+    kernel = Kernel(name, parameters, outputs, body, tuple(sorted({*symbols, *numbers_of(body)})))
     return remove_dead(kernel) if composer.ranges.folded else kernel, buffers
 
 
@@ -292,7 +292,7 @@ def _store_several(c: Composer, var: Var, e: FormEquation, form: FanOut, row: Bu
         c.close(lead)
 
 
-def _numbers_of(body: tuple[Statement, ...]) -> Iterator[str]:
+def numbers_of(body: tuple[Statement, ...]) -> Iterator[str]:
     """The symbolic extents that statements use as numbers; they may be those of arrays
     that the kernel does not read.
     """

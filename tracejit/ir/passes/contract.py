@@ -41,7 +41,7 @@ from tracejit.ir.kernel import (
     Value,
     index_const,
 )
-from tracejit.ir.passes.compose import parameters_of
+from tracejit.ir.passes.compose import numbers_of, parameters_of
 from tracejit.ir.passes.composer import Composer
 from tracejit.ir.passes.elements import ELEMENTS
 from tracejit.ir.passes.groups import Group
@@ -77,7 +77,8 @@ class ProductGroup:
         t.kernel()
         parameters = tuple(dict.fromkeys(self.buffers[v] for v in (*self.group.inputs, *self.group.outputs)))
         outputs = frozenset(self.buffers[v].name for v in self.group.outputs)
-        return Kernel(self.name, parameters, outputs, finish(t.c.root), self.dims)
+        body = finish(t.c.root)
+        return Kernel(self.name, parameters, outputs, body, tuple(sorted({*self.dims, *numbers_of(body)})))
 
 
 def product_group(group: Group, name: str, layout_of: Callable[[Var], str]) -> ProductGroup | None:
