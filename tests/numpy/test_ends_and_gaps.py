@@ -17,8 +17,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradient over even coordinates": (lambda f, x: np.gradient(f, x), (gaps, np.arange(8.0))),
     "gradient of second order there": (lambda f, x: np.gradient(f, x, edge_order=2), (gaps, np.arange(8.0) * 0.25)),
     "gradient over uneven ones": (lambda f, x: np.gradient(f, x), (gaps, np.array([0, 1, 3, 4, 5, 9, 10, 12.0]))),
-    "gradient along axes": (lambda f, x: np.gradient(f, x, axis=1), (np.outer(gaps, gaps), np.arange(8))),
-    "isinf of great parts": (np.isinf, (np.array([big + big * 1j, np.inf + 0j, complex(1, np.nan), -np.inf * 1j]),)),
+    "gradient along axes": (lambda f, x: np.gradient(f, x, axis=1), (np.stack([gaps, gaps[::-1]]), np.arange(8))),
+    "isinf of great parts": (
+        np.isinf,
+        (np.array([big + big * 1j, np.inf + 0j, complex(1, np.nan), complex(0, -np.inf)]),),
+    ),
     "logspace of bases": (lambda b: np.logspace(0, 2, 3, base=b), (np.array([2.0, 3.0, 4.0]),)),
     "logspace of other bases": (lambda b: np.logspace(0, 2, 5, base=b), (np.array([2.0, 3.0, 4.0]),)),
     "logspace of both": (lambda s, b: np.logspace(s, 2, 5, base=b, axis=1), (np.arange(3.0), np.arange(2.0, 5.0))),

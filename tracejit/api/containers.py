@@ -56,8 +56,8 @@ class Given:
         one, other = self.sides.values()
         if not any(_has_container(x) or any(map(_is_object, flatten(x)[0])) for x in (one, other)):
             return lambda: made
-        there = {id(x) for x in reachable(self.sides)}
         trace = current_trace()
+        there = {id(x) for x in reachable([*self.sides, *([] if trace is None else trace.changes.held_outside())])}
 
         counts = Counter(id(x) for side in (one, other) for x in _all_in(side))
 

@@ -472,7 +472,10 @@ def poch(z: ArrayLike, m: ArrayLike) -> Result:
     bottom = u.where(both, u.subtract(1, last), u.where(either, 1, y))
     large = u.logical_and(u.greater_equal(top, _LARGE), u.greater_equal(bottom, _LARGE))
     logarithm = u.where(
-        large, _log_rise(bottom, u.subtract(top, bottom), large), u.subtract(gammaln(top), gammaln(bottom))
+        large,
+        # the difference of great numbers is none
+        _log_rise(bottom, u.where(u.logical_or(both, either), u.subtract(top, bottom), n), large),
+        u.subtract(gammaln(top), gammaln(bottom)),
     )
     value = u.multiply(u.multiply(gammasgn(top), gammasgn(bottom)), u.exp(logarithm))
     value = u.where(u.logical_and(both, _is_odd(n)), u.negative(value), value)

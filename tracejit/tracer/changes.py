@@ -344,7 +344,7 @@ class Changes:
                 return self._where(container)
         for kind, name, before, now in self._class_changes():
             before = mark.classes.get((kind, name), before)
-            if before is not MISSING and not same(before, now):
+            if may_be_counted(now) if before is MISSING else not same(before, now):
                 return str(ClassPlace(kind, name))
         return None
 

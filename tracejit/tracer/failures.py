@@ -94,12 +94,14 @@ class Raised:
             made = copy(self.exception)
         except Exception:  # a class whose objects cannot be copied
             made = self.exception
-        made.__traceback__ = made.__context__ = None
-        made.__cause__, made.__suppress_context__ = self.exception.__cause__, self.exception.__suppress_context__
+        of = self.exception
+        new = {"__traceback__": None, "__context__": None, "__cause__": of.__cause__}
+        for name, value in (*new.items(), ("__suppress_context__", of.__suppress_context__)):
+            object.__setattr__(made, name, value)  # a frozen class lets nobody else
         if any(type(x) is TracedText for x in made.args):
-            made.args = tuple(map(plain_text, made.args))
+            object.__setattr__(made, "args", tuple(map(plain_text, made.args)))
         if location is not None:
-            made.add_note(location.show())
+            _note(made, location)
         return made
 
 
@@ -116,7 +118,7 @@ class Thrown(Reason):
         """What the function has raised."""
         found = self.find(number)
         if location is not None:
-            found.add_note(location.show())
+            _note(found, location)
         return found
 
 
@@ -157,6 +159,14 @@ NO_CHOICE = Reason(
 NO_WEIGHT = Reason(NoWeight, "np.average: weights sum to zero; divide the sums yourself and say what is to come out")
 
 
+def _note(error: BaseException, location: Location) -> None:
+    """The user's line, for tracebacks."""
+    try:
+        error.add_note(location.show())
+    except AttributeError:  # of a frozen class
+        object.__setattr__(error, "__notes__", [*getattr(error, "__notes__", ()), location.show()])
+
+
 def empty_reduction(name: str) -> Reason:
     """Why a reduction without identity fails."""
     return Reason(ShapeError, f"np.{name}: zero-size array to a reduction that has no identity")
@@ -191,16 +201,24 @@ def with_numbers(error: BaseException, *, leaves: bool = False) -> BaseException
         raise DimDependent(symbols) from error
     args = tuple([_carried(x, leaves) for x in error.args])
     if any(new is not old for new, old in zip(args, error.args, strict=True)):
-        error.args = args
+        object.__setattr__(error, "args", args)
     for name, x in [*vars(error).items()]:
-        if isinstance(x, Dim | TracedText):
-            setattr(error, name, _carried(x, leaves))
+        carried = _carried(x, leaves)
+        if carried is not x:
+            object.__setattr__(error, name, carried)  # a frozen class lets nobody else
     return error
 
 
 def _carried(x: Any, leaves: bool) -> Any:
-    if type(x) is tuple:
-        return tuple([_carried(y, leaves) for y in x])
+    if isinstance(x, tuple):
+        items = [_carried(y, leaves) for y in x]
+        same = all(new is old for new, old in zip(items, x, strict=True))
+        return x if same else tuple.__new__(type(x), items)
+    if type(x) is list or type(x) is dict:
+        items = [_carried(y, leaves) for y in (x if type(x) is list else x.values())]
+        if all(new is old for new, old in zip(items, x if type(x) is list else x.values(), strict=True)):
+            return x
+        return items if type(x) is list else dict(zip(x, items, strict=True))
     if isinstance(x, Dim):
         return f"{MARK}i64~[]>" if leaves else OPERATORS.number_of_extents(x)
     return plain_text(x) if leaves else x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -122,3 +123,43 @@ def test_errors_of_numpys_come_behind_those_that_data_decide(f: Callable[..., An
             f(np.array(x))
         with pytest.raises(type(want.value)):
             compiled(np.array(x))
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    msg: str
+
+
+class Holding(Exception):
+    def __init__(self, text: str, have: Any = None) -> None:
+        super().__init__(text)
+        self.have = have
+
+
+def test_exceptions_of_frozen_classes():
+    def f(x: Any) -> Any:
+        if x[0] > 2:
+            raise Frozen(f"bad {x[0]:.2f}")
+        return x
+
+    compiled: Any = tj.jit(f)
+    assert np.array_equal(compiled(np.ones(2)), np.ones(2))
+    for _ in range(2):
+        with pytest.raises(Frozen):
+            compiled(np.full(2, 3.0))
+
+
+def test_counts_in_containers_that_exceptions_carry():
+    def f(x: Any) -> Any:
+        s = x[x > 0]
+        raise Holding("few", {"n": len(s), "all": [len(s), (1, len(s))]})
+
+    def listed(x: Any) -> Any:
+        s = x[x > 0]
+        raise ValueError([len(s), 2])
+
+    with pytest.raises(Holding) as held:
+        tj.jit(f)(np.arange(4.0))
+    with pytest.raises(ValueError, match="Tracer") as error:
+        tj.jit(listed)(np.arange(4.0))
+    assert type(held.value.have["n"]) is type(held.value.have["all"][1][1]) is type(error.value.args[0][0]) is str

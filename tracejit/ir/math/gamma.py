@@ -109,7 +109,8 @@ def tgamma(x: Term) -> Term:
     for _ in range(7):
         value = select(factor + 1.0 <= low, value * factor, value)
         factor = factor + 1.0
-    near = select(a < 1.0, value / a, value)
+    rise = value  # below 1: gamma(1 + a)
+    near = select(a < 1.0, rise / a, rise)
 
     def far() -> Term:
         bound = a.at_least(9.0).at_most(172.0 if form == "f64" else 36.0)
@@ -121,7 +122,9 @@ def tgamma(x: Term) -> Term:
 
     def reflected() -> Term:
         distance = _distance(x)
-        value = -math.pi / (sin(distance * math.pi) * a) / positive
+        wave = sin(distance * math.pi)
+        # the product of two small numbers may be 0 where the quotient by each is none
+        value = select(a < 1.0, -math.pi / wave / rise, -math.pi / (wave * a) / positive)
         # sin(pi x) has the sign of the distance where the nearest integer is even
         half = x.op("roundeven") * 0.5
         odd = half.op("floor").differs(half)

@@ -10,6 +10,7 @@ import numpy as np
 from tracejit.ir.extents import Extent, is_one
 from tracejit.numpy import complex_parts, joining, shaping, ufuncs as u
 from tracejit.numpy.axes import is_zero, reject, static_int
+from tracejit.numpy.creation import zeros
 from tracejit.numpy.number_checks import check_none
 from tracejit.numpy.promotion import aval, to_dtype
 from tracejit.numpy.shaping import array_of
@@ -114,7 +115,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Result:
            [2, 8, 9]], dtype=int64)
     """
     first = _vector(c)
-    row = u.multiply(first, first.dtype.type(0)) if r is None else _vector(r)
+    row = zeros(aval(first).shape, aval(first).dtype) if r is None else _vector(r)
     if aval(first).ndim > 1 or aval(row).ndim > 1:
         raise UnsupportedError(
             "scipy.linalg.hankel takes vectors here; flatten the arrays (x.ravel()), or map it over several vectors "
