@@ -12,6 +12,7 @@ big = 1.5e308
 gaps = np.array([0.0, 1.0, np.nan, 3.0, 4.0, 7.0, np.inf, 2.0])
 z = np.arange(12.0).reshape(3, 4) * (1 + 0.5j)
 bits = np.array([3, 7, 9], np.uint8)
+parts = np.array([big + big * 1j, np.inf + 0j, complex(1, np.nan), complex(0, -np.inf)])
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradient over even coordinates": (lambda f, x: np.gradient(f, x), (gaps, np.arange(8.0))),
@@ -20,7 +21,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradient along axes": (lambda f, x: np.gradient(f, x, axis=1), (np.stack([gaps, gaps[::-1]]), np.arange(8))),
     "isinf of great parts": (
         np.isinf,
-        (np.array([big + big * 1j, np.inf + 0j, complex(1, np.nan), complex(0, -np.inf)]),),
+        (parts,),
     ),
     "logspace of bases": (lambda b: np.logspace(0, 2, 3, base=b), (np.array([2.0, 3.0, 4.0]),)),
     "logspace of other bases": (lambda b: np.logspace(0, 2, 5, base=b), (np.array([2.0, 3.0, 4.0]),)),
@@ -47,4 +48,5 @@ def test_falling_ranges_of_unsigned_integers():
     for n in (4, 6, 9, 2, 1, 0):
         want = np.arange(n, 0, -1, dtype=np.uint8)
         got = f(np.zeros(n))
-        assert got.dtype == want.dtype and np.array_equal(got, want)
+        assert got.dtype == want.dtype
+        assert np.array_equal(got, want)

@@ -70,8 +70,14 @@ def program(text: str, before: str = "") -> Any:
     """A loop over x with these statements."""
     from tests.generators.harness import loaded
 
-    lines = f"def f(x):\n    {before}d = {{}}; o = Box(); z = np.zeros(2); s = x[0] * 0\n    for v in x:\n        {text}\n    return s\n"
-    names = loaded(f"import numpy as np\nfrom {__name__} import Box, Phase, G, D\n{lines}")
+    lines = [
+        "def f(x):",
+        f"    {before}d = {{}}; o = Box(); z = np.zeros(2); s = x[0] * 0",
+        "    for v in x:",
+        f"        {text}",
+        "    return s",
+    ]
+    names = loaded(f"import numpy as np\nfrom {__name__} import Box, Phase, G, D\n" + "\n".join(lines) + "\n")
     return names["f"]
 
 
