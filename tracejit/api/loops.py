@@ -82,6 +82,8 @@ _MOST_BRANCHES = 64
 
 _MANY, _LONG = 8, 60
 """After so many iterations of a `while`, and so many equations, it is the program's."""
+_LOOKS = 8
+"""After so many iterations of a `while` that Python runs it is seen whether a refusal is due."""
 _ENDLESS = 1000
 """So many tests that hold, and of which the program computes something, are enough where Python runs a `while`."""
 _MOST_EQUATIONS = 5000
@@ -880,6 +882,8 @@ def repetition(
                     location=user_location(),
                 )
         run_by_python(body, assigned)
+        if turn % _LOOKS == _LOOKS - 1 and (running := current_trace()) is not None:
+            running.loops.given.check()  # a loop until a list is empty may go on for ever, as it is a copy that shrinks
 
     def traced(variables: Variables) -> None:
         loop = _Loop(variables, carry, augmented, written)

@@ -21,7 +21,7 @@ import pytest
 
 import tracejit as tj
 from tests.generators.harness import differs
-from tracejit.support.errors import TracejitError
+from tracejit.support.errors import TracejitError, UnsupportedError
 
 
 class Box:
@@ -99,9 +99,8 @@ def cycle_again(x: Any) -> Any:
 
 
 def read(values: Any) -> Any:
-    yield from ()
-    for v in values:
-        yield v
+    for v in values:  # its place is on the generator's stack alone
+        yield v + 0.0
 
 
 SIX = [1.0, 1.0, 2.0, 2.0, 2.0, 0.5] * 30
@@ -354,3 +353,14 @@ def test_elements_are_read_after_what_follows_a_break():
     jitted: Any = tj.jit(f)
     for n in (9, 12, 4):
         assert same(f, jitted, np.arange(1.0, n + 1), np.array([3.0, 4.0, 5.0]), silent_only=False)
+
+
+def test_a_loop_until_a_list_is_empty_that_data_choose_is_refused():
+    def merge(x: Any) -> Any:
+        left, right, result = [x[0]], [x[1]], []
+        while left and right:
+            result.append((left if left[0] <= right[0] else right).pop(0))
+        return result + left + right
+
+    with pytest.raises(UnsupportedError, match="may have two names"):
+        tj.jit(merge)(np.array([2.0, 1.0]))
