@@ -116,3 +116,22 @@ def test_whether_an_array_holds_a_number_is_a_bool_of_pythons(size: int):
     got, want = tj.jit(held)(x, 1.0), held(x, 1.0)
     assert got == want
     assert [type(v) for v in got] == [type(v) for v in want] == [bool, bool, int]
+
+
+@pytest.mark.parametrize("name", ["index", "value", "layout", "location", "root", "aval", "known", "extent", "at"])
+def test_arrays_have_no_attributes_but_numpys(name: str):
+    def asked(x: Any) -> Any:
+        return x * 2 if hasattr(x, name) else x
+
+    def given(x: Any) -> Any:
+        return getattr(x, name, x) + 1
+
+    def caught(x: Any) -> Any:
+        try:
+            return getattr(x[1:], name)
+        except AttributeError:
+            return x + 5
+
+    x = np.arange(3.0)
+    for f in (asked, given, caught) if name != "at" else (asked, given):
+        assert np.array_equal(tj.jit(f)(x), f(x))

@@ -124,6 +124,8 @@ def _get_attribute(owner: Any, name: str, *default: Any) -> Any:
     if isinstance(owner, Tracer) and is_number(owner) and OPERATORS.may_be_caught(OF_ATTRIBUTES):
         if not _stands_for_one_with(owner, name):
             raise AttributeError(f"{python_name(owner)!r} object has no attribute {name!r}")
+    if isinstance(owner, Tracer) and hasattr(Tracer, name) and name != "at" and not hasattr(type_of(owner), name):
+        raise AttributeError(f"{python_name(owner)!r} object has no attribute {name!r}")
     return getattr(owner, name, *default)
 
 
@@ -135,8 +137,9 @@ def _has_attribute(owner: Any, name: str) -> bool:
 def _stands_for_one_with(x: Tracer, name: str) -> bool:
     """Whether what a traced value stands for has an attribute; a method of arrays that is not supported it has not."""
     kind = type_of(x)
-    if kind is np.ndarray:
-        return hasattr(np.empty(0) if name.startswith("__") else x, name)
+    if kind is np.ndarray:  # what it has besides is no matter of the user's
+        theirs = hasattr(np.empty(0), name) or (x.fixed and name == "at")
+        return theirs and (name.startswith("__") or hasattr(x, name))
     return hasattr(kind(0), name)
 
 
