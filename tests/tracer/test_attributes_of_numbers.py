@@ -1,5 +1,7 @@
 """A Python number has no attributes of arrays: functions that find out by an exception take the way of Python."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
