@@ -85,6 +85,10 @@ def items(kind: Any, *args: Any) -> Any:
     if kind is reversed and len(args) == 1 and isinstance(args[0], Items) and args[0].bounds is None:
         return reversed(zip())  # type: ignore[call-overload]  # Python's error: only ranges go backwards
     parts = [items_of(a) for a in args]
+    if kind is reversed and len(parts) == 1 and parts[0] is not None and parts[0].bounds is not None:
+        start, end, step = parts[0].bounds
+        if type(step) is int and step in (1, -1):
+            return _range(end - step, start - step, -step)
     counts = [None if p is None else p.count for p in parts]
     if kind is enumerate and len(args) == 2 and counts[0] is not None and _is_integer(args[1]):
         return _enumerated(parts[0], args[1])

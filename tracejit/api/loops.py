@@ -834,6 +834,13 @@ class _At:
             )
 
 
+def _look(turn: int) -> None:
+    """Raises: a refusal that is due.  A `while` until a list is empty may never end, as it is a copy that shrinks."""
+    trace = current_trace()
+    if turn % _LOOKS == _LOOKS - 1 and trace is not None:
+        trace.loops.given.check()
+
+
 def repetition(
     test: Callable[[], Any],
     body: Callable[[], None],
@@ -882,8 +889,7 @@ def repetition(
                     location=user_location(),
                 )
         run_by_python(body, assigned)
-        if turn % _LOOKS == _LOOKS - 1 and (running := current_trace()) is not None:
-            running.loops.given.check()  # a loop until a list is empty may go on for ever, as it is a copy that shrinks
+        _look(turn)
 
     def traced(variables: Variables) -> None:
         loop = _Loop(variables, carry, augmented, written)

@@ -428,7 +428,7 @@ def _is_iterator(node: ast.expr) -> TypeGuard[ast.Call]:
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in _ITERATORS
-        and not any(isinstance(a, ast.Starred) for a in node.args)
+        and not (node.func.id != "zip" and any(isinstance(a, ast.Starred) for a in node.args))
         and (not node.keywords or (node.func.id == "enumerate" and [k.arg for k in node.keywords] == ["start"]))
     )
 
