@@ -215,8 +215,9 @@ def _carried(x: Any, leaves: bool) -> Any:
         same = all(new is old for new, old in zip(items, x, strict=True))
         return x if same else tuple.__new__(type(x), items)
     if type(x) is list or type(x) is dict:
-        items = [_carried(y, leaves) for y in (x if type(x) is list else x.values())]
-        if all(new is old for new, old in zip(items, x if type(x) is list else x.values(), strict=True)):
+        held: list[Any] = list(x if type(x) is list else x.values())
+        items = [_carried(y, leaves) for y in held]
+        if all(new is old for new, old in zip(items, held, strict=True)):
             return x
         return items if type(x) is list else dict(zip(x, items, strict=True))
     if isinstance(x, Dim):
