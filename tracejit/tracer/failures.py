@@ -214,12 +214,12 @@ def _carried(x: Any, leaves: bool) -> Any:
         items = [_carried(y, leaves) for y in x]
         same = all(new is old for new, old in zip(items, x, strict=True))
         return x if same else tuple.__new__(type(x), items)
-    if type(x) is list or type(x) is dict:
-        held: list[Any] = list(x if type(x) is list else x.values())
-        items = [_carried(y, leaves) for y in held]
-        if all(new is old for new, old in zip(items, held, strict=True)):
-            return x
-        return items if type(x) is list else dict(zip(x, items, strict=True))
+    if type(x) is list:
+        items = [_carried(y, leaves) for y in x]
+        return x if all(new is old for new, old in zip(items, x, strict=True)) else items
+    if type(x) is dict:
+        named = {key: _carried(y, leaves) for key, y in x.items()}
+        return x if all(named[key] is y for key, y in x.items()) else named
     if isinstance(x, Dim):
         return f"{MARK}i64~[]>" if leaves else OPERATORS.number_of_extents(x)
     return plain_text(x) if leaves else x
