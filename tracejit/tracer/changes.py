@@ -316,10 +316,10 @@ class Changes:
     def held_outside(self) -> list[Any]:
         """What the trace has put into objects, containers and variables from outside: it can be reached from there."""
         found = [store.place.read() for store in self._stores.values()]
-        for copy in self._copies.values():
-            found += [x for x in contents(copy.copy) if not any(x is y for y in copy.first)]
-        for container, items in self._uncopied.values():
-            found += [x for x in contents(container) if not any(x is y for y in items)]
+        pairs = [(copy.copy, copy.first) for copy in self._copies.values()]
+        for container, items in (*pairs, *self._uncopied.values()):
+            there = set(map(id, items))
+            found += [x for x in contents(container) if id(x) not in there]
         found += [now for _, _, _, now in self._class_changes()]
         return [x for x in found if x is not MISSING]
 
