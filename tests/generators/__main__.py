@@ -32,6 +32,7 @@ from tests.generators import (
     harness,
     integers,
     looked,
+    making,
     mapped,
     narrowing,
     onlytraced,
@@ -56,6 +57,7 @@ CHUNKS = {
     "held": 100,
     "integers": 25,
     "looked": 100,
+    "making": 100,
     "mapped": 25,
     "narrowing": 100,
     "onlytraced": 100,
@@ -132,6 +134,10 @@ def _looked(seed: int, tally: Tally) -> None:
     _case(looked.looked(seed), tally)
 
 
+def _making(seed: int, tally: Tally) -> None:
+    _case(making.making(seed), tally)
+
+
 def _onlytraced(seed: int, tally: Tally) -> None:
     _case(onlytraced.onlytraced(seed), tally)
 
@@ -183,7 +189,7 @@ def _mapped(seed: int, tally: Tally) -> None:
 KINDS: dict[str, Callable[[int, Tally], None]] = {
     "branching": _branching, "calling": _calling, "containers": _containers, "expressions": _expressions,
     "failing": _failing, "families": _families,
-    "handing": _handing, "held": _held, "integers": _integers, "looked": _looked, "mapped": _mapped,
+    "handing": _handing, "held": _held, "integers": _integers, "looked": _looked, "making": _making, "mapped": _mapped,
     "narrowing": _narrowing,
     "onlytraced": _onlytraced, "orders": _orders, "pairs": _pairs,
     "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,
