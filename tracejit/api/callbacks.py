@@ -108,6 +108,9 @@ def debug_callback(
 ) -> None:
     """Calls a function when the program gets there, and ignores what it gives.  Derivatives pass it by.
 
+    A method of a list that is filled (`seen.append`) is read while tracing, and with it the list: each call finds
+    another one, and is traced anew.  A function around it (`lambda v: seen.append(v)`) is not.
+
     Source of the interface: JAX's debug.callback.
 
     >>> import numpy as np, tracejit as tj
