@@ -118,7 +118,7 @@ def test_kernels_of_users_parse_back():
         (
             "  launch ",
             "  lunch ",
-            "there is no step 'lunch'; there are launch, call, run, copy, swap, while, for",
+            "there is no step 'lunch'; there are launch, call, run, python, copy, swap, while, for",
         ),
         ("for _ in 5 {", "for _ in 5, 6 {", "expected one extent"),
         ("return out0", "return out1", "buffer out1 is not declared"),
