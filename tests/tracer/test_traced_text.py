@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -412,3 +413,36 @@ def by_mapping(x):
 def test_text_made_while_text_is_made_does_not_decide(f: Callable[..., Any]):
     with pytest.raises(TracejitError):
         tj.jit(f)(np.array([1.0, -2.0, 3.0]))
+
+
+@dataclasses.dataclass
+class Particle:
+    at: Any
+    charge: int = 3
+
+
+@attrs.define
+class Cell:
+    of: Any
+
+
+def test_objects_whose_text_is_generated(capsys: pytest.CaptureFixture[str]):
+    def f(x: Any) -> Any:
+        p = Particle(x[0])
+        print(p, f"state: {p}", "%s" % p, [p], str(p), repr(Cell(p)))
+        if x[0] > 100:
+            raise ValueError("bad", p, f"{p}")
+        return x
+
+    jitted: Any = tj.jit(f)
+    assert np.array_equal(jitted(np.arange(3.0)), np.arange(3.0))
+    one = "Particle(at=Tracer<f64[] by jit>, charge=3)"
+    assert capsys.readouterr().out == f"{one} state: {one} {one} [{one}] {one} Cell(of={one})\n"
+    with pytest.raises(ValueError, match="bad"):
+        jitted(np.arange(3.0) + 200)
+
+    def decides(x: Any) -> Any:
+        return x if repr(Particle(x[0])) == "Particle(at=0.0, charge=3)" else 2 * x
+
+    with pytest.raises(ConcretizationError):
+        tj.jit(decides)(np.arange(3.0))

@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 from tracejit.ir.extents import ASKED, on_behalf
@@ -152,10 +152,16 @@ def shown(description: str) -> str:
 def _is_asked_by_made(frame: FrameType | None) -> bool:
     """Whether text is asked for by `made` itself, and not by a traced function that it has called."""
     while frame is not None and frame.f_code is not made.__code__:
-        if type(frame.f_globals) is not dict:
+        if type(frame.f_globals) is not dict and not _only_joins(frame.f_code):
             return False
         frame = frame.f_back
     return frame is not None
+
+
+def _only_joins(code: CodeType) -> bool:
+    """Whether code is a `__repr__` that `dataclasses` or attrs have generated: it looks at no character."""
+    by = code.co_qualname.startswith("__create_fn__.<locals>.") or code.co_filename.startswith("<attrs generated")
+    return by and code.co_name == "__repr__"
 
 
 def made(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
