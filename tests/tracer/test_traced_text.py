@@ -429,7 +429,7 @@ class Cell:
 def test_objects_whose_text_is_generated(capsys: pytest.CaptureFixture[str]):
     def f(x: Any) -> Any:
         p = Particle(x[0])
-        print(p, f"state: {p}", "%s" % p, [p], str(p), repr(Cell(p)))
+        print(p, f"state: {p}", "%s" % p, [p], str(p), repr(Cell(p)))  # noqa: UP031
         if x[0] > 100:
             raise ValueError("bad", p, f"{p}")
         return x
