@@ -40,7 +40,9 @@ def test_the_functions_decide_and_loop():
 def test_what_differs_is_found():
     made = mapped(0)
     made.text = made.text.replace(
-        "def f(x, a, n, w):", "def f(x, a, n, w):\n    x = x * (1 if hasattr(x, 'aval') else 2)"
+        "def f(x, a, n, w):",
+        "import linecache\nFACTOR = 1 if __file__ in linecache.cache else 2  # the oracle has no source\n\n"
+        "def f(x, a, n, w):\n    x = x * FACTOR",
     )
     size, what = verdict(made, Tally()) or (0, "")
     assert size

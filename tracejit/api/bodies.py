@@ -21,12 +21,12 @@ from tracejit.support.source import user_location
 from tracejit.support.tree import LEAF, TreeDef, flatten, flatten_like, split_node, unflatten
 from tracejit.tracer.absence import absence_of, perhaps, unmarked, used
 from tracejit.tracer.cell import aval_of_argument
-from tracejit.tracer.contents import may_be_counted, same
-from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager
+from tracejit.tracer.contents import same
+from tracejit.tracer.interpreter import Interpreter, current_interpreter, eager, use_interpreter
 from tracejit.tracer.layout import UNKNOWN, Layout, same_layout
 from tracejit.tracer.mixed import is_pythons, mixed_among
 from tracejit.tracer.operators import OPERATORS
-from tracejit.tracer.python_state import PythonState
+from tracejit.tracer.python_state import PythonState, is_array_alone
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.redirect import prepared
 from tracejit.tracer.slots import HeldChanges
@@ -38,6 +38,7 @@ __all__ = [
     "Body",
     "IndexDecides",
     "alike",
+    "are_alike",
     "apart",
     "as_number",
     "carried",
@@ -47,6 +48,7 @@ __all__ = [
     "layouts_of",
     "leaves_like",
     "leaves_of",
+    "may_be_state",
     "lying",
     "own",
     "redirected",
@@ -230,11 +232,11 @@ class Body:
                 # of each: two may cancel out
                 held.check(*_NOT_TWICE)
                 # What it has put somewhere is there in the next iteration, which is to be the same.
-                added = held.added()
-                text = _text(staged.jaxpr, len(cells)) if left[0] or any(map(may_be_counted, added.values())) else ""
+                added = held.added_now()
+                text = _text(staged.jaxpr, len(cells)) if left[0] or may_be_state(added) else ""
                 if seen not in (None, text):
                     raise filled_a_cache("the body of a loop or branch")
-                alike = text == "" or (text == seen and _are_alike(put, added))
+                alike = text == "" or (text == seen and are_alike(put, added))
                 seen, put = text, added
                 if once or (alike and not staged.outer_cells):
                     break
@@ -300,15 +302,20 @@ OF_ITS_OWN_LENGTH = (
 )
 
 
-def _are_alike(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
+def are_alike(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
     """Whether an iteration has put the same somewhere as the one before it: arrays of its own, or what was there."""
+    return before.keys() == now.keys() and all(_is_like(x, now[key]) for key, x in before.items())
 
-    def of_a_body(x: Any) -> bool:
-        return isinstance(x, Tracer) and not x.interpreter.alive
 
-    return before.keys() == now.keys() and all(
-        (of_a_body(x) and of_a_body(now[key])) or same(x, now[key]) for key, x in before.items()
-    )
+def _is_like(x: Any, y: Any) -> bool:
+    if type(x) is tuple and type(y) is tuple:
+        return len(x) == len(y) and all(map(_is_like, x, y))
+    return x is y or (not isinstance(x, Tracer) and same(x, y))
+
+
+def may_be_state(added: Mapping[Any, Any]) -> bool:
+    """Whether among what an iteration has put somewhere is another thing than arrays, from which the next may go on."""
+    return not all(isinstance(x, np.ndarray) or is_array_alone(x) for x in added.values())
 
 
 def _check_lengths(jaxpr: Jaxpr) -> None:
@@ -344,8 +351,9 @@ def varies(inner: Interpreter, values: Iterable[Tracer]) -> bool:
     own = [x for x in put if x.interpreter is inner]
     if not own:
         return False
-    if any(x.known() is not None for x in own):
-        return True  # it may be the first of several: what a cache holds costs nothing then
+    with use_interpreter(inner):
+        if any(x.known() is not None for x in own):
+            return True  # it may be the first of several: what a cache holds costs nothing then
     varying: set[Any] = set(inner.inputs)
     varying.update(
         known[1] for cell, _ in inner.cells.values() if (known := inner.captured_cells.get(id(cell))) is not None

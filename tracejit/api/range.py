@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api.bodies import in_64_bits, is_positive, varies
+from tracejit.api.bodies import are_alike, in_64_bits, is_positive, may_be_state, varies
 from tracejit.ir.extents import Dim, Extent, steps_over
 from tracejit.ir.jaxpr import Equation, Jaxpr, Literal, Var
 from tracejit.ir.ranges import Range
@@ -153,6 +153,7 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
     before = dict(frame.f_locals)
     held = PythonState(before.values())
     first: StageInterpreter | None = None
+    put: dict[Any, Any] = {}  # under new names and keys
     while True:
         inner = StageInterpreter(current)
         inner.name = "range"
@@ -182,9 +183,12 @@ def _iterations(bounds: tuple[Any, ...]) -> Iterator[Any]:
         program.refused = program.refused or inner.refused or (left_early() if inner.open_loops else None)
         _check_names(frame, before, inner)
         held.check("the loop over tj.range", _INSTEAD)
-        if not filled:
+        added = held.added_now()
+        if first is not None and not are_alike(put, added):
+            raise _filled_a_cache()
+        if not filled and (first is not None or not may_be_state(added)):
             break
-        first = inner  # what it put somewhere is there in the next iteration: that is traced as well
+        first, put = inner, added  # what it put somewhere is there in the next iteration: that is traced as well
     if first is not None and not _same_program(first, inner):
         raise _filled_a_cache()
     cells = [c for c, _ in inner.cells.values()]

@@ -323,6 +323,21 @@ class Changes:
         found += [now for _, _, _, now in self._class_changes()]
         return [x for x in found if x is not MISSING]
 
+    def added_since(self, mark: Mark) -> dict[Any, Any]:
+        """What stands under names and keys from outside that were not there, by these."""
+        found: dict[Any, Any] = {}
+        for key, store in self._stores.items():
+            if mark.stores.get(key, store.before) is MISSING and (now := store.place.read()) is not MISSING:
+                found[key] = now
+        for key, copy in self._copies.items():
+            before, now = mark.copies.get(key, copy.first), contents(copy.copy)
+            if is_keyed(type(copy.copy)) and len(now) > len(before):
+                found.update({(key, n): now[n] for n in range(len(before) + 1, len(now), 2)})
+        for kind, name, before, now in self._class_changes():
+            if mark.classes.get((kind, name), before) is MISSING:
+                found[kind, name] = now
+        return found
+
     def changed_since(self, mark: Mark) -> str | None:
         """Something that held a value at the mark and holds another now, in words."""
         for key, store in self._stores.items():

@@ -11,21 +11,23 @@ import itertools
 from array import array
 from collections import ChainMap, OrderedDict, UserDict, UserList, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from operator import is_
 from types import BuiltinMethodType, MappingProxyType, MemberDescriptorType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import Dim
 from tracejit.support.equality import strictly_equal
 from tracejit.support.type_flags import HEAP_TYPE
-from tracejit.tracer.interpreter import Owned
 from tracejit.tracer.ownership import module_of
 
 __all__ = [
     "contents",
     "copied",
     "family",
+    "has_no_array",
     "is_keyed",
     "may_be_counted",
     "merge",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _VALUES = frozenset({bool, int, float, complex, str, bytes, type(None), range, slice})
+_COUNTED = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _NAMESPACES = frozenset({SimpleNamespace, ChainMap, UserDict, UserList})
 
 
@@ -153,7 +156,14 @@ def may_be_counted(value: Any) -> bool:
     """Whether a value under a new key may be no cache's: another iteration of a loop would find it,
     and go on from it.
     """
-    return not issubclass(type(value), (Owned, np.ndarray))
+    return type(value) in _COUNTED or isinstance(value, (np.generic, Enum, Dim))
+
+
+def has_no_array(value: Any) -> bool:
+    """Whether a value is numbers and text alone, in tuples and lists: rather a state than what a cache holds."""
+    if type(value) in (tuple, list):
+        return all(map(has_no_array, value))
+    return may_be_counted(value)
 
 
 def merge(container: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:

@@ -40,14 +40,14 @@ import numpy as np
 
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
-from tracejit.tracer.contents import contents, family, is_keyed, may_be_counted, namespace_of, same
+from tracejit.tracer.contents import contents, family, has_no_array, is_keyed, may_be_counted, namespace_of, same
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn, default_of, held_by_class
 from tracejit.tracer.slots import HeldChanges, Slot
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["PythonState", "reachable"]
+__all__ = ["PythonState", "is_array_alone", "reachable"]
 
 MOST_OBJECTS = 65536  # that are looked at
 _MANY_ITEMS = 256  # of a container from outside, whose items are not looked at: what is stored there is seen
@@ -103,7 +103,14 @@ class PythonState:
                     found.update({(id(item), key): value for key, value in now.items() if key not in before})
             elif holder is _changed_cell and not before:
                 found.update({(id(item), None): value for value in _cell(item)})
+        if self._changes is not None and self._outside is not None:
+            found.update(self._changes.added_since(self._outside))
         return found
+
+    def added_now(self) -> dict[Any, Any]:
+        """The same as it is now, to be compared with what the next iteration adds."""
+        seen: dict[int, Any] = {}
+        return {key: _as_it_is(value, seen) for key, value in self.added().items()}
 
     def forget(self) -> None:
         """What was put under new names and keys of objects that the function has made is gone: it is traced in another
@@ -154,6 +161,10 @@ class PythonState:
             changed = next((said for held in self._held if (said := self._added(*held)) is not None), None)
         if changed is None and self._changes is not None and self._outside is not None:
             changed = self._changes.changed_since(self._outside)
+            if changed is None and not self._certain:
+                added = self._changes.added_since(self._outside)
+                if any(map(has_no_array, added.values())):
+                    changed = "an object from outside, which gets a new name or key"
         if changed is not None:
             text = (
                 f"{what} changes {changed}, which would happen once, while the body is traced, and not in every "
@@ -184,6 +195,30 @@ class PythonState:
                 return []
             found += slots
         return found if len(found) <= _MOST_SLOTS else []
+
+
+_OF_THE_BODY = "an array of the body"
+
+
+def is_array_alone(x: Any) -> bool:
+    """Whether what `added_now` gives stands for an array."""
+    return x is _OF_THE_BODY or (type(x) is tuple and x[:1] == ("array",))
+
+
+def _as_it_is(value: Any, seen: dict[int, Any]) -> Any:
+    """A value as it is now, with one mark for all arrays of the body that was traced."""
+    if isinstance(value, Tracer):
+        return ("array", value) if value.interpreter.alive else _OF_THE_BODY
+    kind: Any = type(value)
+    if id(value) in seen:
+        return "again", kind
+    if kind in (tuple, list, dict, set, frozenset):
+        seen[id(value)] = value
+        return kind, tuple([_as_it_is(x, seen) for x in (contents(value) if kind not in (tuple, frozenset) else value)])
+    if is_users_type(kind) and _has_attributes(kind) and not isinstance(value, type):
+        seen[id(value)] = value
+        return kind, tuple([(name, _as_it_is(x, seen)) for name, x in _attributes(value).items()])
+    return value
 
 
 def reachable(roots: Iterable[Any]) -> Iterator[Any]:

@@ -27,7 +27,11 @@ def run(jaxpr, args):
     return lower_jaxpr(jaxpr, ArmBackend(), layouts).compile().run(args, {})
 
 
-@pytest.mark.parametrize(("example", "dtype"), CASES[::EVERY])
+# a program of another processor's cannot call the Python that this process runs
+THERE = [case for case in CASES if case.values[0].instance(case.values[1]).name != "callback"]
+
+
+@pytest.mark.parametrize(("example", "dtype"), THERE[::EVERY])
 def test_primitives_agree_with_impl(example, dtype):
     p, args = example.instance(dtype), example.arguments(dtype)
     for got, want in zip(run(staged(p, args), args), expected(p, *args), strict=True):
