@@ -58,7 +58,7 @@ class Writer:
     def place(self) -> tuple[str, str]:
         """A place, and how it is read where it may not be there yet."""
         r, key = self.random, self.random.choice(_KEYS)
-        start = r.choice(["0.0", "0", "1.5", "np.float64(0)", "x[0]", "len(x)"])
+        start = r.choice(["0.0", "0", "1.5", "np.float64(0)", "v", "len(x)"])
         holder = r.choice(["d", "d", "d", "o", "o", "D", "G"])
         if holder in ("d", "D"):
             return f"{holder}['{key}']", r.choice([
