@@ -63,11 +63,12 @@ _LED = frozenset({
     zip, map, filter, enumerate, itertools.chain, itertools.islice, itertools.takewhile, itertools.dropwhile,
     itertools.starmap, itertools.compress, itertools.accumulate, itertools.pairwise, itertools.groupby,
     itertools.zip_longest, itertools.filterfalse, type(iter(lambda: 0, 0)), getattr(itertools, "batched", zip),
+    itertools.repeat,
 })  # fmt: skip
-"""Iterators that move with others, or by a function's effects."""
+"""Iterators that move with others, by a function's effects, or never."""
 _REDUCED = frozenset({
     itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement,
-    itertools.cycle, itertools.repeat,
+    itertools.cycle,
 })  # fmt: skip
 """Iterators whose place a copy would have."""
 _CALLS = (MethodType, BuiltinMethodType, MethodWrapperType, partial)
@@ -454,24 +455,21 @@ def _iterator(item: Any) -> tuple[Any, ...]:
     held = gc.get_referents(item)
     # not the tuples themselves: where an input has ended, zip_longest has NULL in its own
     held = [x for y in held for x in (gc.get_referents(y) if type(y) is tuple else (y,))]
-    place: Any
-    if issubclass(kind, itertools.count):
-        place = repr(item)
-    elif kind in _LED:
-        place = 0  # what they go over tells
-    elif (place := operator.length_hint(item, -1)) < 0:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                place = _place_of_copy(item.__reduce__()) if kind in _REDUCED else object()
-        except Exception:
-            place = object()
+    place: Any = repr(item) if issubclass(kind, itertools.count) else operator.length_hint(item, -1)
+    if place == -1:
+        place = 0 if kind in _LED else _place_of_copy(item) if kind in _REDUCED else object()
     return (place, *held)
 
 
-def _place_of_copy(reduced: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Where a copy would begin, of what `__reduce__` gives."""
-    ahead = [operator.length_hint(x, -1) if isinstance(x, Iterator) else len(x) for x in reduced[1]]
+def _place_of_copy(item: Any) -> Any:
+    """Where a copy of an iterator would begin."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            reduced = item.__reduce__()
+        except TypeError:  # Python 3.14 copies none of them
+            return object()
+    ahead = [operator.length_hint(x, -1) for x in reduced[1]]  # iterators and tuples of what is left
     return ahead, repr(reduced[2:])
 
 

@@ -364,3 +364,16 @@ def test_a_loop_until_a_list_is_empty_that_data_choose_is_refused():
 
     with pytest.raises(UnsupportedError, match="may have two names"):
         tj.jit(merge)(np.array([2.0, 1.0]))
+
+
+def test_an_endless_repeat_never_moves():
+    def f(x: Any) -> Any:
+        twice = itertools.repeat(2.0)
+        s = x[0] * 0
+        for v in x:
+            s = s * 0.5 + v * next(twice)
+        return s + next(twice) if x[0] > 100 else s
+
+    jitted: Any = tj.jit(f)
+    for n in (12, 30, 3):
+        assert same(f, jitted, np.linspace(0.5, 3.0, n), silent_only=False)
