@@ -1,10 +1,11 @@
-"""Rewrites of loops that let more iterations run at once: one loop for each result, and atomic updates."""
+"""Rewrites of loops that let more iterations run at once: one loop for each result or task, and atomic updates."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from tracejit.backends.nest import nest_of, repeatable
+from tracejit.backends.nest import nest_of, repeatable, scans
 from tracejit.ir.kernel import (
     Atomic,
     Block,
@@ -12,10 +13,12 @@ from tracejit.ir.kernel import (
     For,
     Load,
     Op,
+    Operand,
     Statement,
     Store,
     Value,
     accesses_of,
+    is_pure,
     operands_of,
     results_of,
     walk,
@@ -25,7 +28,7 @@ from tracejit.ir.rewrite import fresh_statement, map_blocks
 from tracejit.ir.scalar import is_integer
 from tracejit.support.nodes import evolve
 
-__all__ = ["distribute", "with_atomics"]
+__all__ = ["apart", "distribute", "with_atomics"]
 
 
 def distribute(loop: Statement) -> Block:
@@ -43,22 +46,37 @@ def distribute(loop: Statement) -> Block:
     plain = all(isinstance(s, Store) or (isinstance(s, For) and not s.params) for s in parts)
     if not splits or not plain or not independent(loop, loop.index):
         return (loop,)
-    return tuple(fresh_statement(evolve(loop, body=_needed(loop.body, part)), {}) for part in parts)
+    return tuple(fresh_statement(evolve(loop, body=_needed(loop.body, [part])), {}) for part in parts)
 
 
-def _needed(body: Block, part: Statement) -> Block:
-    """`part` after the statements before it that it uses."""
-    wanted = _values(part)
-    kept: list[Statement] = [part]
-    for s in reversed(body[: body.index(part)]):
-        if wanted.intersection(results_of(s)):
-            wanted |= _values(s)
+def _needed(body: Block, parts: Sequence[Statement] = (), wanted: Sequence[Operand] = ()) -> Block:
+    """`parts`, and what computes `wanted`, with the statements before them that they use."""
+    values, kept = {x for x in wanted if isinstance(x, Value)}, list[Statement]()
+    for s in reversed(body):
+        if s in parts or values.intersection(results_of(s)):
+            values |= {x for inner in walk((s,)) for x in operands_of(inner) if isinstance(x, Value)}
             kept.append(s)
     return tuple(reversed(kept))
 
 
-def _values(statement: Statement) -> set[Value]:
-    return {x for s in walk((statement,)) for x in operands_of(s) if isinstance(x, Value)}
+def apart(loop: Statement, dtypes: frozenset[str]) -> Block:
+    """A reduction that also updates an array (a scatter with the check of its indices) as two loops, if all iterations
+    of the one that updates can run at once, by atomic updates; other statements come back unchanged.
+    """
+    if not dtypes or not isinstance(loop, For) or loop.combine is None or scans(loop):
+        return (loop,)
+    written = accesses((loop,)).writes
+    parts = [s for s in loop.body if not is_pure(s)]
+    changing, folding = _needed(loop.body, parts), _needed(loop.body, wanted=loop.yields)
+    reads = {a.buffer for s in walk(folding) for a in accesses_of(s)}
+    used = {x for s in walk(changing) for x in operands_of(s) if isinstance(x, Value)}
+    if not parts or reads & written or not used.isdisjoint(loop.params):
+        return (loop,)
+    plain = evolve(loop, body=changing, params=(), inits=(), yields=(), results=(), combine=None)
+    changed = with_atomics(plain, dtypes)
+    if not nest_of(changed).free:
+        return (loop,)
+    return fresh_statement(changed, {}), evolve(loop, body=folding)
 
 
 _ORDER_FREE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import define, field
 
 from tracejit.backends.cooperative import Team, cooperates, fits, group_body
-from tracejit.backends.distribute import distribute, with_atomics
+from tracejit.backends.distribute import apart, distribute, with_atomics
 from tracejit.backends.group_scans import is_shared_out
 from tracejit.backends.jammed import jammed
 from tracejit.backends.nest import (  # fmt: skip
@@ -39,6 +39,7 @@ from tracejit.backends.parts import contiguous, fold_parts, part_count
 from tracejit.backends.shares import block_count, share_count, split_scan, splits
 from tracejit.backends.staged_copies import staged_copy
 from tracejit.backends.staged_products import staged_product
+from tracejit.backends.tables import tabled
 from tracejit.ir.extents import Dim, Extent, evaluate, prod
 from tracejit.ir.kernel import (  # fmt: skip
     Axis,
@@ -181,7 +182,8 @@ class Binder:
             with_atomics(p, self.schedule.atomics) if self.kind(p) != "reduction" and isinstance(p, For) else p
             for s in body
             for t in self._scan(s)
-            for p in distribute(t)
+            for u in apart(t, self.schedule.atomics)
+            for p in distribute(u)
         )
 
     def kind(self, s: Statement) -> str:
@@ -303,6 +305,9 @@ class Binder:
                 body = flatten(tiles.free, Axis("grid"), tiles.body, wide=wide)
                 self.add((*head, *body), tiles.extents, tiles.work_group, grouped=True)
                 return
+        if fixed and (tables := tabled(nest, extents, self.schedule)) is not None:
+            self.add((*head, *tables.loops), (tables.groups,), most, grouped=True)
+            return
         parts = part_count(nest, extents, self.schedule) if fixed else 1
         if parts > 1:
             (reduction,) = (s for s in nest.body if isinstance(s, For))

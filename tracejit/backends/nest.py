@@ -53,7 +53,8 @@ class GridSchedule:
     columns, of a product that a work-item takes at once.  stage: most of them that a group takes from shared memory;
     1: none.  contiguous: a lane of a reduction takes neighbouring elements
     (right for processors), not every n-th (right for GPUs).  wide: nests of symbolic extents may have 2**31 iterations
-    and more.  atomics: dtypes whose integer updates may use them.  cores: work-items are threads of a processor, among
+    and more.  atomics: dtypes whose integer updates may use them.  tables: those of which groups may keep tables of
+    their own in shared memory while they update them.  cores: work-items are threads of a processor, among
     which `cores.bind_cores` shares out loops that are scheduled for it.
     """
 
@@ -75,6 +76,7 @@ class GridSchedule:
     contiguous: bool = False
     wide: bool = False
     atomics: frozenset[str] = frozenset()
+    tables: frozenset[str] = frozenset()
     cores: bool = False
 
     def __post_init__(self) -> None:

@@ -42,7 +42,7 @@ class CudaDevice(Device):
         self.group = driver.items
         self.full, self.failed = driver.full, driver.failed
         self.architecture = architecture(driver.capability)
-        self.default_schedule = gpu_schedule(driver.units, driver.items, _ATOMICS)
+        self.default_schedule = gpu_schedule(driver.units, driver.items, _ATOMICS, _ATOMICS)
         super().__init__(driver.memory, driver.memory)
 
     def guard(self, action: Callable[[], T]) -> T:

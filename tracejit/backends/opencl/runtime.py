@@ -155,7 +155,7 @@ def _default_schedule(have: target.Capabilities, units: int) -> GridSchedule:
     atomics = frozenset({"i32", "u32", "i64", "u64"} if have.int64_atomics else {"i32", "u32"})
     if have.software:
         return GridSchedule(contiguous=True, work_group=min(128, have.group), atomics=atomics)
-    return gpu_schedule(units, have.group, atomics)
+    return gpu_schedule(units, have.group, atomics, tables=atomics)
 
 
 def _vector_bits(processor: str) -> int:

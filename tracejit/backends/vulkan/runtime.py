@@ -82,11 +82,13 @@ _UNITS = 128  # Vulkan does not say how many processors a device has: enough for
 
 
 def _default_schedule(have: Capabilities) -> GridSchedule:
-    atomics = frozenset({"i32", "u32", "i64", "u64"} if have.atomics64 else {"i32", "u32"})
+    atomics, tables = (
+        frozenset({"i32", "u32", "i64", "u64"} if wide else {"i32", "u32"}) for wide in (have.atomics64, have.shared64)
+    )
     if have.software:
         # what each work-item begins with costs lavapipe as much as an access of memory
         return GridSchedule(contiguous=True, work_group=min(128, have.group), pack=8, atomics=atomics)
-    return gpu_schedule(_UNITS, have.group, atomics)
+    return gpu_schedule(_UNITS, have.group, atomics, atomics & tables)
 
 
 class VulkanDevice(Device):
