@@ -1,6 +1,8 @@
 """Functions of Python's that compiled programs call, on every backend that is here."""
 
 import functools
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -222,6 +224,190 @@ def test_vmap(method: str | None, within: bool):
     if method != "legacy_vectorized":
         c = np.array([[1.0, 2.0], [3.0, 4.0]])
         assert np.array_equal((tj.jit(twice) if within else twice)(a, c), a[None] * c[:, None])
+
+
+def _inverse(q: Any) -> Any:
+    if q <= 0:
+        raise ValueError(f"{q} has none")
+    return 1 / np.float64(q)
+
+
+def _guarded(seen: list[Any], n: Any) -> Any:
+    return tj.pure_callback(_inverse, NUMBER, n) if n > 0 else n
+
+
+def _in_a_branch(seen: list[Any], n: Any) -> Any:
+    if n > 1:
+        tj.io_callback(seen.append, None, n)
+    return n * 2
+
+
+def _without_operands(seen: list[Any], n: Any) -> Any:
+    if n > 1:
+        tj.io_callback(lambda: seen.append(7.0), None)
+    return n
+
+
+def _in_a_loop_with_a_break(seen: list[Any], n: Any) -> Any:
+    s = 0.0
+    for i in range(6):
+        if i >= n:
+            break
+        tj.io_callback(lambda n, i: seen.append(10.0 * n + i), None, n, i)
+        s += i
+    return s
+
+
+def _in_loops_in_a_branch_in_a_loop(seen: list[Any], n: Any) -> Any:
+    s = 0.0
+    while n > 0:
+        n = n - 1
+        if n > 1:
+            for k in range(2):
+                s += tj.pure_callback(_inverse, NUMBER, n)
+                if k * n > 1:
+                    tj.debug.callback(lambda n: seen.append(n), n)
+    return s
+
+
+def _after_a_return(seen: list[Any], n: Any) -> Any:
+    if n > 2:
+        return 0.0 * n
+    if n == 1:
+        for _ in range(2):
+            tj.io_callback(seen.append, None, n)
+    return n * 2
+
+
+def _mapped_again(seen: list[Any], x: Any) -> Any:
+    def inner(y: Any) -> Any:
+        if y > x:
+            tj.io_callback(lambda x, y: seen.append(10.0 * x + y), None, x, y)
+        return y
+
+    return tj.vmap(inner)(np.arange(3.0)).sum() + x if x > 0 else x
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        _guarded, _in_a_branch, _without_operands, _in_a_loop_with_a_break, _in_loops_in_a_branch_in_a_loop,
+        _after_a_return, _mapped_again,
+    ],
+)  # fmt: skip
+def test_mapped_programs_call_for_the_elements_that_get_there(own: Any, backend: str):
+    seen: list[Any] = []
+    mapped: Any = tj.vmap(functools.partial(own, seen))
+    for x in (np.array([0.0, 1.0, 3.0, 2.0]), np.array([3.0, 0.0, 1.0])):
+        wanted: list[Any] = []
+        want = [own(wanted, v) for v in x]
+        for function in (mapped, jitted(backend)(mapped)):
+            seen.clear()
+            np.testing.assert_allclose(function(x), want)
+            assert sorted(seen) == sorted(wanted)
+
+
+def test_what_a_mapped_element_raises_leaves_the_function(backend: str):
+    with pytest.raises(ValueError, match=r"-1.0 has none"):
+        jitted(backend)(tj.vmap(lambda v: tj.pure_callback(_inverse, NUMBER, v) if v < 0 else v))(
+            np.array([2.0, -1.0, 0.0])
+        )
+
+
+def _asked(read: Any, x: Any) -> Any:
+    r = read()
+    return x * 10 if r > 1.5 else x + r
+
+
+def _counted(read: Any, x: Any) -> Any:
+    s = 0.0
+    for _ in range(int(read())):
+        s += x
+    return s
+
+
+def _as_long(read: Any, x: Any) -> Any:
+    return np.ones(9)[: int(read())].sum() + x
+
+
+def _until(read: Any, x: Any) -> Any:
+    k = read()
+    while k > 0:
+        k = k - 1
+        x = x + 1
+    return x
+
+
+def _stored(read: Any, x: Any) -> Any:
+    z = np.zeros(2)
+    z[0] = read()
+    if z[0] > 2.5:
+        z[1] = 5
+    return z.sum() + x
+
+
+def _each_time(read: Any, x: Any) -> Any:
+    s = 0.0
+    for _ in range(3):
+        if read() > 1.5:
+            s += x
+    return s
+
+
+@pytest.mark.parametrize("own", [_asked, _counted, _as_long, _until, _stored, _each_time])
+def test_what_it_gives_without_operands_is_known_to_no_trace(own: Any):
+    state, calls = [1.0], [0]
+
+    def read() -> Any:
+        calls[0] += 1
+        return np.float64(state[0])
+
+    f = tj.jit(lambda x: own(lambda: tj.io_callback(read, NUMBER), x))
+    for number in (1.0, 2.0, 3.0, 1.0):
+        state[0] = number
+        want, expected = own(read, 2.0), calls[0]
+        calls[0] = 0
+        assert f(2.0) == want
+        assert calls[0] == expected
+        calls[0] = 0
+
+
+def test_it_gets_arrays_as_long_as_data_say(backend: str):
+    seen: list[Any] = []
+
+    @jitted(backend)
+    def f(x: Any) -> Any:
+        p = x[x > 0]
+        tj.debug.callback(lambda p, n: seen.append((p.tolist(), n)), p, len(p))
+        return tj.pure_callback(lambda q: q * 2, tj.ShapeDtypeStruct(p.shape, p.dtype), p)
+
+    for x in (np.arange(5.0) - 1, 1 - np.arange(5.0), np.arange(9.0), np.zeros(0)):
+        p = x[x > 0]
+        np.testing.assert_array_equal(f(x), p * 2)
+        assert seen.pop() == (p.tolist(), len(p))
+
+
+def test_numbers_of_pythons_arrive_as_such(capsys: pytest.CaptureFixture[str]):
+    @tj.jit
+    def f(x: Any, n: Any) -> Any:
+        tj.debug.print("{} {} {} {!r}", x.shape, [x[0], 2], n, x.sum())
+        return x
+
+    for n in (3, 5, 4):
+        f(np.ones(n), 2)
+        assert capsys.readouterr().out == f"({n},) [np.float64(1.0), 2] 2 np.float64({n}.0)\n"
+
+
+def test_results_of_rank_0_are_scalars_outside_of_a_trace_too():
+    made = tj.io_callback(lambda: np.array(1.5), NUMBER)
+    assert type(made) is np.float64
+    assert made == 1.5
+
+
+def test_the_first_call_of_a_process_may_be_one():
+    program = "import numpy as np, tracejit as tj; tj.debug.print('x {}', np.float64(1.5))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "x 1.5\n"
 
 
 def test_derivatives_pass_by_what_only_looks_and_refuse_the_others():

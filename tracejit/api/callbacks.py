@@ -22,7 +22,7 @@ from tracejit.support.tree import TreeDef, flatten, unflatten
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import INDEX_BITS, Thrown, failures_here, note_failure
-from tracejit.tracer.interpreter import bind
+from tracejit.tracer.interpreter import bind, prepare
 from tracejit.tracer.operators import OPERATORS
 
 __all__ = ["debug_callback", "debug_print", "io_callback", "pure_callback"]
@@ -41,8 +41,9 @@ def pure_callback(
 ) -> Any:
     """What a function of Python's gives for arrays that only the program has: `callback(*args, **kwargs)`.
 
-    The compiled program calls it, with NumPy arrays (scalars for those of rank 0) of its own in the place of traced
-    ones.  This costs some microseconds a call, and arrays on a device are brought here and back.
+    The compiled program calls it, with NumPy arrays (scalars for those of rank 0, Python's numbers for these) of its
+    own in the place of traced ones.  This costs some microseconds a call, and arrays on a device are brought here
+    and back.
     result_shape_dtypes: what it gives: something with `shape` and `dtype` (`tj.ShapeDtypeStruct`, an array), or a
     pytree of these.
     vmap_method: what `tj.vmap` does: "sequential" (also None) calls it for one element after the other, "expand_dims"
@@ -200,16 +201,18 @@ def _called(
     leaves = [OPERATORS.number_of_extents(x) if isinstance(x, Dim) else x for x in leaves]
     places = [k for k, x in enumerate(leaves) if is_array(x)]
     constant = [None if k in places else x for k, x in enumerate(leaves)]
+    avals = [aval_of_argument(leaves[k]) for k in places]
     name = f"{name_of(callback)} ({what})"
 
     def function(*arrays: Any) -> list[Any]:
         filled = list(constant)
-        for k, x in zip(places, arrays, strict=True):
-            filled[k] = x
+        for k, x, aval in zip(places, arrays, avals, strict=True):
+            filled[k] = x.item() if aval.weak and not x.shape else x
         given, named = unflatten(tree, filled)
         return _fitting(name, callback(*given, **named), results, out_tree)
 
-    operands = [OPERATORS.to_dtype(leaves[k], aval_of_argument(leaves[k]).dtype) for k in places]
+    prepare()
+    operands = [OPERATORS.to_dtype(leaves[k], aval.dtype) for k, aval in zip(places, avals, strict=True)]
     failures = failures_here()
     *outs, number = bind(Callback(Called(name, function, results, mapped)), failures.cell, *operands)
     site = np.int64((failures.site(_THROWN) + 1) << INDEX_BITS)

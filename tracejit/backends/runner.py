@@ -16,7 +16,7 @@ import numpy as np
 from attrs import define
 
 from tracejit.backends.base import Pending
-from tracejit.ir.extents import evaluate, held
+from tracejit.ir.extents import evaluate, has_count, held
 from tracejit.ir.forms import HostFunction
 from tracejit.ir.kernel import Buffer
 from tracejit.ir.program import (
@@ -214,11 +214,23 @@ class _Walk:
         """Arrays are brought here, and its results there."""
         assert isinstance(step.environment, HostFunction)
         read, written = step.accesses()
-        operands = [self.machine.download(self.memory[b], b.dtype, _shape(b, self.dims)) for b in read]
-        results = [np.zeros(_shape(b, self.dims), numpy_dtype(b.dtype)) for b in written]
-        step.environment.run(operands, results)
+        operands = [self.here(b) for b in read]
+        results = [self.here(b) if any(map(has_count, b.shape)) else self.fresh(b) for b in written]
+        step.environment.run(list(map(self.filled, read, operands)), list(map(self.filled, written, results)))
         for b, made in zip(written, results, strict=True):
             self.machine.copy(self.memory[b], self.machine.upload(made, "C"))
+
+    def here(self, b: ProgramBuffer) -> np.ndarray[Any, Any]:
+        """What is in a buffer's memory: of some machines' all of it, which may be for more elements than there are."""
+        return self.machine.download(self.memory[b], b.dtype, _shape(b, self.dims))
+
+    def fresh(self, b: ProgramBuffer) -> np.ndarray[Any, Any]:
+        return np.zeros(_shape(b, self.dims), numpy_dtype(b.dtype))
+
+    def filled(self, b: ProgramBuffer, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """As many elements of it as there are."""
+        shape = _shape(b, self.dims)
+        return array if array.shape == shape else array.reshape(-1)[: math.prod(shape)].reshape(shape)
 
     def run(self, steps: Steps) -> None:
         """Steps in order; recursion follows the nesting of loops and branches."""

@@ -14,8 +14,8 @@ from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
-    "Atom", "Equation", "Jaxpr", "Literal", "Var", "bound_symbols", "primitive_with_extents", "primitives_of",
-    "symbols_of", "symbols_used", "with_extents",
+    "Atom", "Equation", "Jaxpr", "Literal", "Var", "bound_symbols", "calls_python", "primitive_with_extents",
+    "primitives_of", "symbols_of", "symbols_used", "with_extents",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -121,6 +121,11 @@ def primitives_of(primitive: Primitive) -> Iterator[Primitive]:
                 if isinstance(jaxpr, Jaxpr):
                     for e in jaxpr.equations:
                         yield from primitives_of(e.primitive)
+
+
+def calls_python(primitive: Primitive) -> bool:
+    """Whether a primitive, or what it runs, calls functions of the user's."""
+    return primitive.calls_python or (primitive.runs_jaxprs and any(p.calls_python for p in primitives_of(primitive)))
 
 
 def with_extents(jaxpr: Jaxpr, values: Mapping[str, Extent]) -> Jaxpr:

@@ -58,6 +58,7 @@ class Primitive:
     name: ClassVar[str] = ""
     multiple_results: ClassVar[bool] = False
     gives_view: ClassVar[bool] = False  # NumPy's answer may share memory with the first operand
+    calls_python: ClassVar[bool] = False  # a function of the user's, for each element that it is mapped over
     runs_jaxprs: ClassVar[bool] = False  # among its parameters, once or often
     binds: ClassVar[str] = ""  # the parameter that is a symbol of extents, whose value is its operand from here on
     changes_part: ClassVar[bool] = False  # the result is the first operand with other elements at some places

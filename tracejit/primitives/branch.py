@@ -9,13 +9,13 @@ import numpy as np
 
 from tracejit.ir.extents import Dim, Extent, Shape, is_empty
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
-from tracejit.ir.jaxpr import Atom, Jaxpr
+from tracejit.ir.jaxpr import Atom, Jaxpr, calls_python
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.passes.simplify import atom_key, dce
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
-from tracejit.primitives.comparison import Not
+from tracejit.primitives.comparison import And, Not
 from tracejit.primitives.control_flow import (
     block_of,
     counts_inside,
@@ -37,7 +37,7 @@ from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front
+from tracejit.tracer.batch import batch as batch_function, move_to_front, taking_part
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
@@ -291,10 +291,14 @@ class Cond(Primitive):
         if df is None and not self.domain:
             moved = [move_to_front(x, d) for x, d in zip(ops, do, strict=True)]
             od = [0 if d is not None else None for d in do]
+            part = [] if (on := taking_part()) is None else [on]
+            moved = [*part, *moved]
 
             def branch(body: Jaxpr) -> Jaxpr:
                 return staged_body(
-                    lambda *a: batch_function(lambda *z: evaluate_jaxpr(body, z), a, od),
+                    lambda *a: batch_function(
+                        lambda *z: evaluate_jaxpr(body, z), a[len(part) :], od, size, a[0] if part else None
+                    ),
                     [aval_of_argument(x).strong() for x in moved],
                     "cond",
                 )
@@ -324,16 +328,19 @@ def _where_on(
     """A branch for all elements, of which those that are not on take another: what they get does not matter, so that it
     must only end, and leave derivatives as they are.   on: bool[size]; dims: 0, or None of what is not mapped
     """
+    around = taking_part()
+    on = on if around is None else bind(And(), on, around)
+    called = any(calls_python(e.primitive) for e in body.equations)
 
-    def run(*a: ArrayLike) -> list[Result]:
-        return batch_function(lambda *z: evaluate_jaxpr(body, z), a, dims, size)
+    def run(on: ArrayLike, *a: ArrayLike) -> list[Result]:
+        return batch_function(lambda *z: evaluate_jaxpr(body, z), a, dims, size, on if called else None)
 
     shared = any(
         d is None and isinstance(x, Tracer) and is_differentiable(x.aval) for x, d in zip(args, dims, strict=True)
     )
     if is_empty(size) or not (shared or may_not_end(body)):
-        return run(*[constant_where_off(on, x, d) for x, d in zip(args, dims, strict=True)])
+        return run(on, *[constant_where_off(on, x, d) for x, d in zip(args, dims, strict=True)])
     avals = [aval_of_argument(x).strong() for x in (on, *args)]
-    some = staged_body(lambda on, *a: run(*as_those_on(on, a, dims)), avals, "cond")
+    some = staged_body(lambda on, *a: run(on, *as_those_on(on, a, dims)), avals, "cond")
     none = staged_body(lambda *_: [zeros_of(v.aval) for v in some.outputs], avals, "cond")
     return list(bind(Cond((none, some)), reduce_max(on, (0,)), on, *args))

@@ -13,13 +13,14 @@ from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, HostFunction, LibraryCall, Operand, Whole
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
+from tracejit.primitives.elementwise import select
 from tracejit.primitives.reduction import reduce_max
 from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.nodes import frozen
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import move_to_front
+from tracejit.tracer.batch import move_to_front, taking_part
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 
@@ -103,6 +104,7 @@ class Callback(Primitive):
 
     name = "callback"
     multiple_results = True
+    calls_python = True
     called: Called
     lead: Shape = ()
 
@@ -116,7 +118,7 @@ class Callback(Primitive):
         self.called.run(arrays, outs)
         for number in outs[-1][outs[-1] != 0]:
             raise raised(int(number))
-        return list(outs)
+        return [x[()] for x in outs]
 
     def lower(self, b: FormBuilder, *operands: Operand) -> Form:
         number = next(_numbers)
@@ -137,6 +139,12 @@ class Callback(Primitive):
     def batch(
         self, args: Sequence[ArrayLike], dims: Sequence[int | None], size: Extent
     ) -> tuple[list[Result], Sequence[int | None]]:
+        on = taking_part()
+        if on is not None:  # for others something has failed, as far as it knows
+            (failed, *rest), (axis, *axes) = args, dims
+            failed = _spread(failed, axis, size)
+            taken = broadcast_in_dim(on, (size, *self.lead), (0,))
+            args, dims = [select(taken, failed, np.int64(-1)), *rest], [0, *axes]
         method = self.called.mapped
         if method != "sequential":
             return self._at_once(args, dims, size, method)
@@ -149,7 +157,7 @@ class Callback(Primitive):
     ) -> tuple[list[Result], Sequence[int | None]]:
         """One call with the whole axis: it is as long as 1 in operands without it, or they are repeated."""
         (failed, *arrays), (axis, *axes) = args, dims
-        if axis is not None:
+        if axis is not None:  # where one element calls it, all do
             failed = reduce_max(failed, (axis,))
         length: Extent = size if method == "broadcast_all" else 1
         if method == "legacy_vectorized":

@@ -36,7 +36,7 @@ from tracejit.primitives.slicing import dynamic_slice, dynamic_update_slice
 from tracejit.support.errors import ShapeError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
+from tracejit.tracer.batch import batch as batch_function, move_to_front, spread, taking_part
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
@@ -401,19 +401,24 @@ class Loop(Primitive):
         xd = [0 if d is not None else None for d in dx]
         xs = [_second(x, d) for x, d in zip(xs, dx, strict=True)]
         on = self._batched_outputs(kd, [d is not None for d in dc], xd)
+        part = [] if (taking := taking_part()) is None else [taking]
+        if part:  # what functions of Python's give depends on it
+            on = [True] * len(on)
         carries = [spread(x, d, size) if f else x for x, d, f in zip(carries, dc, on, strict=False)]
         cd = [0 if f else None for f in on[:nc]]
 
         def body(*a: ArrayLike) -> Sequence[Result]:
-            outs = batch_function(lambda *z: evaluate_jaxpr(self.body, z), a, [*kd, None, *cd, *xd])
+            taking, a = (a[0], a[1:]) if part else (None, a)
+            outs = batch_function(lambda *z: evaluate_jaxpr(self.body, z), a, [*kd, None, *cd, *xd], size, taking)
             return [o if f else _first(o) for o, f in zip(outs, on, strict=True)]
 
-        avals = [aval_of_argument(x).strong() for x in (*consts,)]
+        consts = [*part, *consts]
+        avals = [aval_of_argument(x).strong() for x in consts]
         rows = [ShapedArray(shape_of(x)[1:], aval_of_argument(x).dtype) for x in xs]
         jaxpr = staged_body(
             body, [*avals, ShapedArray((), np.int64), *[aval_of_argument(c).strong() for c in carries], *rows], "loop"
         )
-        outs = bind(evolve(self, body=jaxpr), *consts, *carries, *xs)
+        outs = bind(evolve(self, body=jaxpr, consts=len(consts)), *consts, *carries, *xs)
         axes = [0 if f else None for f in on[:nc]] + [1 if f else None for f in on[nc:]]
         return outs, axes
 

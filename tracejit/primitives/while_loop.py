@@ -13,12 +13,13 @@ import numpy as np
 
 from tracejit.ir.extents import Extent, Shape
 from tracejit.ir.forms import Form, FormBuilder, FormOf, Loop as LoopForm, Operand, own_form
-from tracejit.ir.jaxpr import Jaxpr
+from tracejit.ir.jaxpr import Jaxpr, calls_python
 from tracejit.ir.kernel import Operand as Scalar
 from tracejit.ir.passes.scalarize import is_scalar_program, run_scalars
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.branch import Cond
+from tracejit.primitives.comparison import And
 from tracejit.primitives.control_flow import (
     described,
     fixpoint,
@@ -36,7 +37,7 @@ from tracejit.primitives.shape import broadcast_in_dim
 from tracejit.support.errors import NoReverseMode, ShapeError, UnsupportedError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.typing import ArrayLike, Result
-from tracejit.tracer.batch import batch as batch_function, move_to_front, spread
+from tracejit.tracer.batch import batch as batch_function, move_to_front, spread, taking_part
 from tracejit.tracer.cell import aval_of_argument
 from tracejit.tracer.interpreter import bind
 from tracejit.tracer.jvp import jvp as jvp_function
@@ -249,6 +250,8 @@ class While(Primitive):
         nested = may_not_end(self.body)  # for elements that are done
         kd = [0 if d is not None else None for d in cond_dims]
         bd = [0 if d is not None else None for d in body_dims]
+        part = [] if (around := taking_part()) is None else [around]
+        called = any(calls_python(e.primitive) for e in self.body.equations)
 
         def tests(consts: Sequence[ArrayLike], c: Sequence[ArrayLike]) -> Result:
             return batch_function(lambda *a: evaluate_jaxpr(self.cond, a), [*consts, *c], [*kd, *[0] * nc])[0]
@@ -257,18 +260,19 @@ class While(Primitive):
             return [reduce_max(tests(a[:nk], a[nk:]), (0,))]
 
         def body(*a: ArrayLike) -> Sequence[Result]:
+            around, a = (a[0], a[1:]) if part else (None, a)
             ck, cb, c = a[:nk], a[nk : nk + nb], a[nk + nb :]
             on = tests(ck, c)
+            some = on if around is None else bind(And(), on, around)
             args, dims = [*cb, *c], [*bd, *[0] * nc]
-            new = batch_function(
-                lambda *x: evaluate_jaxpr(self.body, x), as_those_on(on, args, dims) if nested else args, dims
-            )
+            given = as_those_on(on, args, dims) if nested else args
+            new = batch_function(lambda *x: evaluate_jaxpr(self.body, x), given, dims, size, some if called else None)
             return [select(broadcast_in_dim(on, shape_of(n), (0,)), n, o) for n, o in zip(new, c, strict=True)]
 
         ka = [aval_of_argument(x) for x in cond_consts]
-        ba = [aval_of_argument(x) for x in body_consts]
+        pa, ba = ([aval_of_argument(x) for x in xs] for xs in (part, body_consts))
         ca = [aval_of_argument(x).strong() for x in carries]
-        new_cond, new_body = staged_body(cond, [*ka, *ca], "while"), staged_body(body, [*ka, *ba, *ca], "while")
-        new = While(new_cond, new_body, nk, nk + nb, most=self.most, counted=self.counted)
-        outs = bind(new, *cond_consts, *cond_consts, *body_consts, *carries)
+        new_cond, new_body = staged_body(cond, [*ka, *ca], "while"), staged_body(body, [*pa, *ka, *ba, *ca], "while")
+        new = While(new_cond, new_body, nk, len(part) + nk + nb, most=self.most, counted=self.counted)
+        outs = bind(new, *cond_consts, *part, *cond_consts, *body_consts, *carries)
         return outs, [0] * len(outs)

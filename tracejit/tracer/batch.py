@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from tracejit.ir.jaxpr import primitives_of
+from tracejit.ir.jaxpr import calls_python, primitives_of
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.types import ShapedArray
 from tracejit.support.errors import ShapeError
@@ -20,22 +20,35 @@ from tracejit.tracer.tracer import Tracer
 from tracejit.tracer.transformation import Describe, Transformation, describe_position
 
 __all__ = [
-    "BatchInterpreter", "align_batched", "batch", "batch_pairs", "move_to_front", "of_stacks", "size_of_axis", "spread",
+    "BatchInterpreter", "align_batched", "batch", "batch_pairs", "move_to_front", "of_stacks",
+    "size_of_axis", "spread", "taking_part",
 ]  # fmt: skip
 
 _mapping: ContextVar[Any] = ContextVar("tracejit_mapping", default=None)
 """The name of the axis over which a rule maps what it does again, the body of a loop for instance."""
+_taking_part: ContextVar[Any] = ContextVar("tracejit_taking_part", default=None)
+"""(the interpreter below, bool[size]): the elements that do what a rule maps, where not all do."""
 
 
 class BatchInterpreter(Transformation):
-    """Values are (value, axis), axis None where the value does not vary over the mapped axis of `size`."""
+    """Values are (value, axis), axis None where the value does not vary over the mapped axis of `size`.
+
+    on: bool[size], where only some elements do what is mapped, and others only pretend (the side of a branch that they
+    do not take): functions of Python's are not called for these.
+    """
 
     def __init__(
-        self, parent: Interpreter, size: Any, describe: Describe = describe_position, axis_name: Any = None
+        self,
+        parent: Interpreter,
+        size: Any,
+        describe: Describe = describe_position,
+        axis_name: Any = None,
+        on: Any = None,
     ) -> None:
         super().__init__(parent, "vmap", describe)
         self.size = size
         self.axis_name = axis_name
+        self.on = on
 
     def wrap(self, value: Any, extra: int | None) -> Tracer:
         aval = aval_of_argument(value)
@@ -55,6 +68,8 @@ class BatchInterpreter(Transformation):
             mapped = mapped or dim is not None
         if self.axis_name is not None:
             return self._process_named(primitive, values, dims, mapped)
+        if self.on is not None and calls_python(primitive):
+            return self._process_some(primitive, values, dims)
         with use_interpreter(self.parent):
             if not mapped:
                 return tuple([self.wrap(o, None) for o in self.parent.process(primitive, values)])
@@ -62,6 +77,17 @@ class BatchInterpreter(Transformation):
         if primitive.multiple_results:
             return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
         return (self.wrap(out, axis),)
+
+    def _process_some(self, primitive: Primitive, values: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, ...]:
+        """The same of what calls functions of Python's, where not all elements do."""
+        assert self.parent is not None
+        with use_interpreter(self.parent):
+            token = _taking_part.set((self.parent, self.on))
+            try:
+                out, axis = primitive.batch(values, dims, self.size)
+            finally:
+                _taking_part.reset(token)
+        return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
 
     def _process_named(
         self, primitive: Primitive, values: Sequence[Any], dims: Sequence[int | None], mapped: bool
@@ -99,6 +125,12 @@ class BatchInterpreter(Transformation):
         """Whether a Python number made of this value would silently drop its derivative."""
         value = tracer.value[0]
         return isinstance(value, Tracer) and value.interpreter.loses_derivative(value)
+
+
+def taking_part() -> Any:
+    """For a rule of what calls functions of Python's: bool[size], the elements that do it; None for all."""
+    interpreter, on = _taking_part.get() or (None, None)
+    return on if interpreter is current_interpreter() else None
 
 
 def move_to_front(x: Any, axis: int | None) -> Any:
@@ -146,11 +178,13 @@ def batch_pairs(
     *,
     describe: Describe = describe_position,
     axis_name: Any = None,
+    on: Any = None,
 ) -> list[tuple[Any, int | None]]:
     """Map a flat function over axes `dims` of its arguments: (result, its mapped axis or None if it does not vary) for
     each result.
 
     size: the extent of the mapped axes.  axis_name: what they are called; in a rule as what it maps over.
+    on: bool[size], the elements that do it, where others only pretend.
     Raises ShapeError where the mapped extents differ or there is none.
     """
     for n, (a, d) in enumerate(zip(args, dims, strict=True)):
@@ -171,7 +205,8 @@ def batch_pairs(
     if size is None:
         raise ShapeError("vmap needs at least one argument with a mapped axis, or axis_size=", location=user_location())
     around = _mapping.get()
-    interpreter = BatchInterpreter(current_interpreter(), size, describe, around if axis_name is None else axis_name)
+    name = around if axis_name is None else axis_name
+    interpreter = BatchInterpreter(current_interpreter(), size, describe, name, on)
     tracers = [interpreter.argument(n, a, d) for n, (a, d) in enumerate(zip(args, dims, strict=True))]
     token = _mapping.set(None)
     try:
@@ -196,12 +231,16 @@ def size_of_axis(name: Any) -> Any:
 
 
 def batch(
-    function: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None], size: Any = None
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    size: Any = None,
+    on: Any = None,
 ) -> list[Any]:
     """`batch_pairs` with the mapped axis of every result in front; results that do not vary are repeated."""
     if size is None:
         size = next((aval_of_argument(a).shape[d] for a, d in zip(args, dims, strict=True) if d is not None), None)
-    return [spread(value, axis, size, 0) for value, axis in batch_pairs(function, args, dims, size)]
+    return [spread(value, axis, size, 0) for value, axis in batch_pairs(function, args, dims, size, on=on)]
 
 
 def spread(value: Any, axis: int | None, size: Any, target: int = 0) -> Any:

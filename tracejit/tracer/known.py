@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import Count, Dim, DimDependent, Extent, fits_in_64_bits, surely_at_most
-from tracejit.ir.jaxpr import Atom, Equation, Literal, Var
+from tracejit.ir.jaxpr import Atom, Equation, Literal, Var, calls_python
 from tracejit.ir.primitive import Primitive
 from tracejit.ir.ranges import ANYTHING, Range, within
 from tracejit.support.nodes import define, field
@@ -119,7 +119,9 @@ class KnownValues:
         if equation is None:
             value = self.given(var)
             self._values[var] = _UNKNOWN if value is None else value
-        elif any(isinstance(x, Var) and self._values.get(x) is _UNKNOWN for x in equation.inputs):
+        elif calls_python(equation.primitive) or any(
+            isinstance(x, Var) and self._values.get(x) is _UNKNOWN for x in equation.inputs
+        ):
             self._values.update(dict.fromkeys(equation.outputs, _UNKNOWN))
 
     def _compute(self, var: Var) -> None:
