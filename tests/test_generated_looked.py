@@ -8,13 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.generators.harness import Case, Tally, verdict
+from tests.generators.identities import identities
 from tests.generators.integers import integers
 from tests.generators.looked import looked
 from tests.generators.making import making
 from tests.generators.onlytraced import onlytraced
 
 
-@pytest.mark.parametrize("program", [looked, onlytraced, integers, making])
+@pytest.mark.parametrize("program", [looked, onlytraced, integers, making, identities])
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_a_slice(program: Callable[[int], Case], first: int):
     tally = Tally()

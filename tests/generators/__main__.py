@@ -30,6 +30,7 @@ from tests.generators import (
     failing,
     families,
     harness,
+    identities,
     integers,
     looked,
     making,
@@ -57,6 +58,7 @@ CHUNKS = {
     "held": 100,
     "integers": 25,
     "looked": 100,
+    "identities": 100,
     "making": 100,
     "mapped": 25,
     "narrowing": 100,
@@ -134,6 +136,10 @@ def _looked(seed: int, tally: Tally) -> None:
     _case(looked.looked(seed), tally)
 
 
+def _identities(seed: int, tally: Tally) -> None:
+    _case(identities.identities(seed), tally)
+
+
 def _making(seed: int, tally: Tally) -> None:
     _case(making.making(seed), tally)
 
@@ -189,7 +195,8 @@ def _mapped(seed: int, tally: Tally) -> None:
 KINDS: dict[str, Callable[[int, Tally], None]] = {
     "branching": _branching, "calling": _calling, "containers": _containers, "expressions": _expressions,
     "failing": _failing, "families": _families,
-    "handing": _handing, "held": _held, "integers": _integers, "looked": _looked, "making": _making, "mapped": _mapped,
+    "handing": _handing, "held": _held, "identities": _identities, "integers": _integers, "looked": _looked,
+    "making": _making, "mapped": _mapped,
     "narrowing": _narrowing,
     "onlytraced": _onlytraced, "orders": _orders, "pairs": _pairs,
     "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,

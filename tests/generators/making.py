@@ -12,7 +12,7 @@ from tests.generators.harness import Case, Statement
 
 __all__ = ["making"]
 
-PREAMBLE = """import collections, itertools
+PREAMBLE = """import collections, itertools, types
 import numpy as np
 
 class Box: pass
@@ -23,6 +23,49 @@ class Acc:
     def lazy(self, v):
         self.last, old = v, getattr(self, 'last', 0.0)
         return old
+
+class Delay:
+    def run(self, v):
+        if not hasattr(self, 'q'): self.q = collections.deque([0.0] * 2, maxlen=2)
+        out = self.q[0]
+        self.q.append(v)
+        return out
+
+class Lane:
+    def run(self, v):
+        if not hasattr(self, 'st'): self.st = types.SimpleNamespace(a=0.0, b=0.0)
+        out = self.st.b
+        self.st.b = self.st.a
+        self.st.a = v
+        return out
+
+class Steps:
+    def __call__(self, v):
+        if not hasattr(self, 'g'): self.g = self.run()
+        return v * next(self.g)
+    def run(self):
+        yield 1.0; yield 1.0
+        while True: yield 3.0
+
+class Mapping(dict): pass
+
+class Pair(collections.namedtuple("Pair", "a b")): pass
+
+def lazy():
+    if not hasattr(lazy, 'k'): lazy.k = 0
+    lazy.k += 1
+    return lazy.k
+
+def tallied():
+    tallied.k = getattr(tallied, 'k', 0) + 1
+
+def counter():
+    k = 0
+    def step():
+        nonlocal k
+        k += 1
+        return k
+    return step
 
 class One:
     def go(self): self.__class__ = Two; return 1.0
@@ -83,7 +126,14 @@ class Writer:
             "s = s + G.acc.tick() * v", "G.acc.n += 1", "G.acc.t = G.acc.t + v", "s = s + G.acc.t",
             "s = s + m.go() * v",
             "s = s + acc.lazy(v)", "acc.n += 1", "s = s + acc.n * v", "l[0] = l[0] + 1", "s = s + l[0] * v",
-            "od.move_to_end(next(iter(od)))", "s = s + next(iter(od)) * v",
+            "s = s + delay.run(v)", "s = s + lane.run(v)", "s = s + steps(v)", "s = s + lazy() * v", "tallied()",
+            "s = s + d.setdefault('q', collections.deque([0.0, 1.0], maxlen=2))[0]; d['q'].append(v)",
+            "c = d.setdefault('c', counter()); s = s + c() * v",
+            "c = d.setdefault('m', Mapping(n=0)); c['n'] = c['n'] + 1; s = s + c['n'] * v",
+            "d['t'] = (d.get('t', (0,))[0] + 1,)", "s = s + d.get('t', (0,))[0]", "d.setdefault('h', []).append(1)",
+            "o.st = (v, getattr(o, 'st', (0, 0))[1] + 1)", "s = s + getattr(o, 'st', (0, 0))[1] * v",
+            "pair.n = getattr(pair, 'n', 0) + 1; s = s + pair.n * v", "d['w'] = x if d.get('w') is y else y",
+            "s = s + d.get('w', x)[0]", "od.move_to_end(next(iter(od)))", "s = s + next(iter(od)) * v",
         ])  # fmt: skip
 
     def block(self, depth: int) -> list[Statement]:
@@ -106,7 +156,8 @@ def making(seed: int) -> Case:
     start = [
         "d = {}; o = Box(); l = [0]; m = One(); acc = Acc(); od = collections.OrderedDict([(1, 0), (2, 0), (3, 0)])",
         f"it = {r.choice(_ITERATORS)}",
-        "D.clear(); vars(G).clear(); G.acc = Acc()",
+        "D.clear(); vars(G).clear(); G.acc = Acc(); vars(lazy).clear(); vars(tallied).clear()",
+        "delay = Delay(); lane = Lane(); steps = Steps(); pair = Pair(1, 2); y = x * 3",
         r.choice(["s = 0.0", "s = x[0] * 0"]),
         "v = x[0]",
     ]

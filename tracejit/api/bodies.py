@@ -154,6 +154,9 @@ class Body:
     that it changes are found by tracing it, and it is traced again.  once: it runs at most once, so that these are
     captured like all others, and listed in `staged`.  as_given: all cells stay its `cells`.
 
+    repeats: what it puts under new names and keys is there in the next iteration, be it arrays alone: it is traced with
+    that, too, and refused where it would do another thing.  Otherwise arrays are taken for what a cache keeps.
+
     converted: what becomes of the results.  flagged: whether results that are mixed numbers come with their flags.
     """
 
@@ -168,6 +171,7 @@ class Body:
         certain: bool = False,
         once: bool = False,
         as_given: bool = False,
+        repeats: bool = False,
         converted: Callable[..., Sequence[Any]] | None = None,
         flagged: bool = False,
     ) -> None:
@@ -177,10 +181,12 @@ class Body:
         self.pythons: list[bool | None] = []  # and which integers were before they were converted: None where mixed
         cells = list(cells)
         held = PythonState((function,), certain=certain and not once)
-        seen: str | None = None
+        seen: tuple[str, list[Any]] | None = None  # what it computes, and from what
         put: dict[Any, Any] = {}  # under new names and keys
+        rounds = 0
         try:
             while True:
+                rounds += 1
                 left: list[bool] = []
 
                 def flat(*tracers: Any) -> Sequence[Any]:
@@ -233,17 +239,23 @@ class Body:
                 held.check(*_NOT_TWICE)
                 # What it has put somewhere is there in the next iteration, which is to be the same.
                 added = held.added_now()
-                text = _text(staged.jaxpr, len(cells)) if left[0] or may_be_state(added) else ""
-                if seen not in (None, text):
+                done = None
+                if left[0] or may_be_state(added) or (repeats and added):
+                    done = _text(staged.jaxpr, len(cells)), list(map(_source, staged.constants))
+                same = seen is None or (
+                    done is not None and done[0] == seen[0] and all(map(_is_like, done[1], seen[1]))
+                )
+                alike = done is None or (seen is not None and same and are_alike(put, added))
+                if not same or (rounds == _MOST_ROUNDS and not alike):
                     raise filled_a_cache("the body of a loop or branch")
-                alike = text == "" or (text == seen and are_alike(put, added))
-                seen, put = text, added
+                seen, put = done, added
                 if once or (alike and not staged.outer_cells):
                     break
                 cells += [c for c, _ in staged.outer_cells]
         except BaseException:
             held.forget()
             raise
+        self.keeps = bool(put)
         _check_lengths(staged.jaxpr)
         self.staged = staged
         self.flags = self.pythons.count(None) if flagged else 0
@@ -296,6 +308,9 @@ class Body:
         )
 
 
+_MOST_ROUNDS = 8
+"""How often a body is traced until what it puts under new names and keys is the same: a count never is."""
+
 OF_ITS_OWN_LENGTH = (
     "{} has in a loop or branch of the program as many elements as data say, so that it cannot be handed on; use what "
     "follows from it there (its sum, its length), np.where(mask, x, other), or Python's own for, while and if"
@@ -311,6 +326,13 @@ def _is_like(x: Any, y: Any) -> bool:
     if type(x) is tuple and type(y) is tuple:
         return len(x) == len(y) and all(map(_is_like, x, y))
     return x is y or (not isinstance(x, Tracer) and same(x, y))
+
+
+def _source(x: Any) -> Any:
+    """What a captured array is in the program around: a variable, or an array of NumPy's."""
+    while isinstance(x, Tracer):
+        x = x.value[0] if type(x.value) is tuple else x.value
+    return x
 
 
 def may_be_state(added: Mapping[Any, Any]) -> bool:

@@ -28,7 +28,7 @@ from tracejit.support.errors import IndexOutOfBounds, TracejitError, TracerError
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
 from tracejit.tracer.absence import absence_of, known_to_be_there, unmarked
-from tracejit.tracer.cell import is_number
+from tracejit.tracer.cell import is_number, tell_apart
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import Raised, with_numbers
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
@@ -286,6 +286,7 @@ def identical(x: Any, y: Any) -> Any:
                 "whether two names have one array is known to the program alone; compare what they hold",
                 location=user_location(),
             )
+        tell_apart(x, y)
     kinds = {_kind_of_number(x), _kind_of_number(y)}
     if len(kinds) == 1 and (kinds <= {"f", "c"} or (kinds == {"i"} and type(x) is Tracer and type(y) is Tracer)):
         raise TracerError(

@@ -101,7 +101,14 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
 
 
 class Short(Restart):
-    """A loop is better written out: what few iterations do with arrays is one kernel then."""
+    """A loop is better written out: what few iterations do with arrays is one kernel then.
+
+    keeps: its body has put something under new names and keys.
+    """
+
+    def __init__(self, keeps: bool) -> None:
+        super().__init__()
+        self.keeps = keeps
 
 
 def _is_short(body: Jaxpr, count: Extent) -> bool:
@@ -254,13 +261,19 @@ def _loop(
         numbers: Range = (0, count - 1) if index is None else (Dim.symbol(index), Dim.symbol(index))
         with _deciding(index):
             body = Body(
-                flat, avals, _with_failures(cells), {0: numbers}, [None, *layouts, *of_rows], certain=is_positive(count)
+                flat,
+                avals,
+                _with_failures(cells),
+                {0: numbers},
+                [None, *layouts, *of_rows],
+                certain=is_positive(count),
+                repeats=may_be_short,
             )
         settled = not settle_layouts(layouts, body.layouts[: len(inits)])
         if not settle(inits, weak, body.out_avals()[: len(inits)]) and settled:
             break
     if may_be_short and _is_short(body.jaxpr, count):
-        raise Short
+        raise Short(body.keeps)
     # Order of the primitive: captured | i, (carries + cells), rows -> (carries + cells), ys
     j, nk, ncell, nc = body.jaxpr, len(body.constants), len(body.cells), len(inits)
     captured, carried_cells, (i, *rest) = j.inputs[:nk], j.inputs[nk : nk + ncell], j.inputs[nk + ncell :]

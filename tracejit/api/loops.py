@@ -35,7 +35,7 @@ from tracejit.api.carries import (
     places_after,
     root_of,
 )
-from tracejit.api.conditions import all_of, both
+from tracejit.api.conditions import all_of, both, identical
 from tracejit.api.deciding import condition, is_open, negation, site_of
 from tracejit.api.handing_on import (
     check_bound,
@@ -71,6 +71,7 @@ from tracejit.tracer.operators import OPERATORS
 from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
+from tracejit.tracer.substitutes import type_of
 from tracejit.tracer.tracer import Tracer, lose
 
 __all__ = ["iteration", "repetition"]
@@ -292,11 +293,13 @@ class _Steps:
                 loop = _Loop(variables, carry if tail is None else self.carry, self.augmented_names, self.written)
                 try:
                     _iterate(loop, following, whole, stop, site)
-                except control.Short:
+                except control.Short as short:
                     trace = current_trace()
                     assert trace is not None
                     assert site is not None
                     trace.loops.short.add((site, operator.index(count)))
+                    if short.keeps:  # Python's iterations begin without what the trace of the body has left
+                        as_python(site, "it is short", (0, 0))
                     variables.restore()
                     for x in following:
                         self(whole, x)
@@ -467,6 +470,8 @@ class _Loop:
         self.dropped: list[str] = []  # names that get a value which cannot be handed on
         self.tested: set[int] = set()  # arrays from around that the test of the loop reads
         self.unsure: set[int] = set()  # leaves that are numbers or arrays of rank 0
+        # numbers of what an iteration is handed, and what that was said not to be (`is`); of which loop and number
+        self.told_apart: list[tuple[int, Tracer, Any]] = []
         self.turns: Any = None  # of names that hand their arrays round: counted under a name of its own
 
     def begin(self, once: Callable[[Any], None], *, certain: bool, none: bool) -> None:
@@ -680,6 +685,7 @@ class _Loop:
             except ShapeError as error:
                 left = self.seen[-1][0] if self.seen else {}
                 raise named_in(error, [(n, self.initial[n], left[n]) for n in names if n in left]) from error.__cause__
+        self._check_told_apart(self.seen[-1][1])
         shared = self._results(results, changed, site, count, certain=certain)
         finish(variables, [], [], [*self.kept, *self.in_place])
         self.put(shared)
@@ -724,6 +730,36 @@ class _Loop:
         for n in sharing.begins_anew():
             check_lost(first, n, interpreter, around)
         return sharing
+
+    def check_class(self, n: int, kind: type) -> None:
+        """Raises: TracerError where what an iteration is handed is of a class that it is not in the first one."""
+        before = flatten(self.initial)[0][n]
+        if type_of(before) is not kind:
+            raise TracerError(
+                f"the class of a value is asked that a loop begins with as {type_of(before).__name__}, and hands on as "
+                f"{kind.__name__}; begin with that (0.0, np.float64(0))",
+                location=user_location(),
+            )
+
+    def _check_told_apart(self, sharing: Sharing) -> None:
+        """Raises: TracerError where a name has an array in an iteration that it was said not to have."""
+        first = flatten(self.initial)[0]
+        one = {frozenset(pair) for pair in (*sharing.pairs, *sharing.same, *sharing.twins)}
+        for n, other, (loop, m) in [(n, other, of or (None, -1)) for n, other, of in self.told_apart]:
+            if not other.interpreter.alive and loop is not self:
+                continue  # of a trace that has been thrown away, or of a loop within this one, which has asked
+            sources = {n, *[k for m, k in sharing.inner if m == n], *(sharing.turned if n in sharing.turned else ())}
+            found = [first[k] for k in sources]
+            found += [x for m, x in (*sharing.outer, *sharing.possible) if m == n]
+            if loop is self:
+                same = frozenset((n, m)) in one or identical(first[n], first[m])
+            else:
+                same = any(identical(x, other) is not False for x in found)
+            if same is not False:
+                raise TracerError(
+                    "whether two names have one array is known to the program alone; compare what they hold",
+                    location=user_location(),
+                )
 
     def _results(self, results: Any, changed: set[int], site: Site | None, turns: Any, *, certain: bool) -> Any:
         """What the loop leaves, in which arrays are one that are one in Python.  turns: how many iterations it had.
@@ -817,11 +853,17 @@ class _At:
     def __enter__(self) -> None:
         self.loop.variables.restore()
         self.loop.state = self.state
+        for n, x in enumerate(flatten(self.state)[0]):
+            if isinstance(x, Tracer):
+                x.of_loop = self.loop, n
         self.loop.put(self.state)
         self.held = {n: self.loop.variables[n] for n in self.loop.variables.cells}
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         interpreter, variables = current_interpreter(), self.loop.variables
+        for x in flatten(self.state)[0]:
+            if isinstance(x, Tracer):
+                x.of_loop = None
         if self.is_test and isinstance(interpreter, StageInterpreter):
             self.loop.tested = {id(root_of(cell)) for cell, _ in interpreter.captured_cells.values()}
         changed = [n for n in variables.cells if self.is_test and variables[n] is not self.held[n]]

@@ -12,6 +12,7 @@ from tracejit.numpy.promotion import broadcast_shapes as common_shape
 from tracejit.support.dtypes import PYTHON_NUMBERS
 from tracejit.support.typing import ArrayLike, Result, ShapeLike, has_aval
 from tracejit.tracer.captured import CellTracer
+from tracejit.tracer.cell import tell_apart
 from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
@@ -109,7 +110,7 @@ def may_share_memory(a: ArrayLike, b: ArrayLike, max_work: Any = None) -> bool:
     a, b = _base(a), _base(b)
     if isinstance(a, CellTracer) and isinstance(b, CellTracer):
         return np.may_share_memory(a.array, b.array)  # as long as that holds: see `Dependencies.renewed`
-    return a is b
+    return a is b or tell_apart(a, b)
 
 
 def min_scalar_type(a: Any) -> np.dtype[Any]:

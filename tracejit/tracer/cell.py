@@ -7,6 +7,7 @@ recorded program stays pure.  A view holds its root cell and an index, reads thr
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -50,6 +51,7 @@ class Cell(Owned):
         "layout",
         "location",
         "mixed",
+        "of_loop",
         "root",
         "selection",
         "twins",
@@ -70,6 +72,7 @@ class Cell(Owned):
         self.alternatives: Any = None  # of what a branch gives: which of its results are certainly two arrays
         self.absence: Any = None  # when the name that has it has none, where that is known to the program alone
         self.mixed: Any = None  # of a mixed number: whether it is Python's
+        self.of_loop: Any = None  # of what an iteration is handed: the loop, and the number that it has there
         self.layout: Layout = None  # of an array that is no view
         # of rank 0: an array, which `+=` changes, and not a number; None if only the values tell
         self.is_array: bool | None = False
@@ -137,6 +140,13 @@ class Cell(Owned):
     def possible(self) -> list[Cell]:
         """The arrays which this may turn out to be that are still there."""
         return [found for other, _ in self.twins.values() if (found := other()) is not None]
+
+    def alike(self) -> list[Cell]:
+        """This, what it is a view of, and the arrays which that may turn out to be."""
+        root = self
+        while root.root is not None:
+            root = root.root
+        return [self, *([root] if root is not self else []), *root.possible()]
 
     def is_apart_from(self, other: Cell) -> bool:
         """Whether both are results of one branch or loop, and two arrays whatever data say."""
@@ -330,6 +340,19 @@ def check_is_number(x: Cell) -> None:
         )
 
 
+def tell_apart(x: Any, y: Any) -> bool:
+    """False: two arrays are not one, as far as is known, and loops see to it that what they hand on never is.
+
+    Raises: their errors, at their ends.
+    """
+    ones, others = (z.alike() if isinstance(z, Cell) else [] for z in (x, y))
+    for one, other in [*itertools.product(ones, others), *itertools.product(others, ones)]:
+        if one.of_loop is not None:
+            loop, number = one.of_loop
+            loop.told_apart.append((number, other, other.of_loop))
+    return False
+
+
 def class_of(x: Cell) -> type:
     """The class of what it stands for.  Raises: TracerError where that may be None's, depending on data."""
     if x.absence is not None and not x.absence.none:
@@ -346,9 +369,15 @@ def class_of(x: Cell) -> type:
             "Python's where it is NumPy's (int(x[i]))",
             location=user_location(),
         )
+    check_is_number(x)
     if x.aval.weak and not x.shape:
-        return {"b": bool, "i": int, "u": int, "c": complex}.get(x.dtype.kind, float)
-    return x.dtype.type if x.is_scalar else np.ndarray
+        kind: type = {"b": bool, "i": int, "u": int, "c": complex}.get(x.dtype.kind, float)
+    else:
+        kind = x.dtype.type if x.is_scalar else np.ndarray
+    if x.of_loop is not None:
+        loop, number = x.of_loop
+        loop.check_class(number, kind)
+    return kind
 
 
 def aval_of_argument(x: Any) -> ShapedArray:

@@ -76,6 +76,7 @@ class _Copy:
     first: tuple[Any, ...]
     items: tuple[Any, ...]  # what was in the original
     before: tuple[Any, ...]  # what was there when the trace began
+    begun: tuple[Any, ...] | None = None  # what was in the copy when it was made, where `first` is later
 
 
 @define(eq=False)
@@ -210,6 +211,7 @@ class Changes:
         kept = self._kept()
         for copy in list(self._copies.values()):
             self._keep_copy(copy, kept)()
+            copy.begun = copy.first if copy.begun is None else copy.begun
             copy.first, copy.items = contents(copy.copy), contents(copy.original)
         shown: list[_ShownPlace] = []
         for store in list(self._stores.values()):
@@ -316,12 +318,17 @@ class Changes:
     def held_outside(self) -> list[Any]:
         """What the trace has put into objects, containers and variables from outside: it can be reached from there."""
         found = [store.place.read() for store in self._stores.values()]
-        pairs = [(copy.copy, copy.first) for copy in self._copies.values()]
+        pairs = [(c.copy, c.first if c.begun is None else c.begun) for c in self._copies.values()]
         for container, items in (*pairs, *self._uncopied.values()):
             there = set(map(id, items))
             found += [x for x in contents(container) if id(x) not in there]
         found += [now for _, _, _, now in self._class_changes()]
+        found += self.with_new_attributes()
         return [x for x in found if x is not MISSING]
+
+    def with_new_attributes(self) -> list[FunctionType]:
+        """The clones that have attributes of functions that have none."""
+        return [clone for _, clone in self._with_new_attributes()]
 
     def added_since(self, mark: Mark) -> dict[Any, Any]:
         """What stands under names and keys from outside that were not there, by these."""

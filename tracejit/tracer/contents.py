@@ -27,7 +27,6 @@ __all__ = [
     "contents",
     "copied",
     "family",
-    "has_no_array",
     "is_keyed",
     "may_be_counted",
     "merge",
@@ -157,13 +156,6 @@ def may_be_counted(value: Any) -> bool:
     and go on from it.
     """
     return type(value) in _COUNTED or isinstance(value, (np.generic, Enum, Dim))
-
-
-def has_no_array(value: Any) -> bool:
-    """Whether a value is numbers and text alone, in tuples and lists: rather a state than what a cache holds."""
-    if type(value) in (tuple, list):
-        return all(map(has_no_array, value))
-    return may_be_counted(value)
 
 
 def merge(container: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:

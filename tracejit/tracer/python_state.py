@@ -40,7 +40,7 @@ import numpy as np
 
 from tracejit.support.errors import TracerError
 from tracejit.support.source import user_location
-from tracejit.tracer.contents import contents, family, has_no_array, is_keyed, may_be_counted, namespace_of, same
+from tracejit.tracer.contents import contents, family, is_keyed, may_be_counted, namespace_of, same
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.ownership import is_users_function, is_users_type, module_of
 from tracejit.tracer.places import MISSING, StandIn, default_of, held_by_class
@@ -88,16 +88,24 @@ class PythonState:
         self._changes = None if trace is None else trace.changes
         self._outside = None if self._changes is None else self._changes.mark()
         self._count = 0
+        self._named = [] if self._changes is None else self._changes.with_new_attributes()
         for item in reachable([*roots, *([] if self._changes is None else self._changes.held_outside())]):
             self._count += 1
             self._held += [(item, holder, items) for holder, items in _holdings(item) if holder is not _through]
+
+    def _all_held(self) -> Iterator[tuple[Any, _Holder, Any]]:
+        """What is held, and functions from outside that have attributes now, and had none."""
+        yield from self._held
+        for clone in [] if self._changes is None else self._changes.with_new_attributes():
+            if not any(clone is known for known in self._named):
+                yield clone, _changed_function, {}
 
     def added(self) -> dict[tuple[int, Any], Any]:
         """What is under names and keys that were not there: what a cache holds now, or was put somewhere for a moment.
         By the identities of what holds it, and the name or key.
         """
         found: dict[tuple[int, Any], Any] = {}
-        for item, holder, before in self._held:
+        for item, holder, before in self._all_held():
             if isinstance(before, dict):
                 now = next((items for again, items in _holdings(item) if again is holder), {})
                 if isinstance(now, dict):
@@ -156,7 +164,7 @@ class PythonState:
                 location=user_location(),
             )
         changed = next(
-            (said for item, holder, before in self._held if (said := holder(item, before)) is not None), None
+            (said for item, holder, before in self._all_held() if (said := holder(item, before)) is not None), None
         )
         if changed is None and not self._certain:
             changed = next((said for held in self._held if (said := self._added(*held)) is not None), None)
@@ -164,7 +172,7 @@ class PythonState:
             changed = self._changes.changed_since(self._outside)
             if changed is None and not self._certain:
                 added = self._changes.added_since(self._outside)
-                if any(map(has_no_array, added.values())):
+                if not all(map(_is_of_arrays, added.values())):
                     changed = "an object from outside, which gets a new name or key"
         if changed is not None:
             text = (
@@ -186,7 +194,7 @@ class PythonState:
         if changes is None or outside is None or changes.changed_since(outside) is not None:
             return []
         found: list[tuple[Slot, Any]] = []
-        for item, holder, before in self._held:
+        for item, holder, before in self._all_held():
             if not self._certain and self._added(item, holder, before) is not None:
                 return []
             if holder(item, before) is None:
@@ -206,6 +214,13 @@ def is_array_alone(x: Any) -> bool:
     return x is _OF_THE_BODY or (type(x) is tuple and x[:1] == ("array",))
 
 
+def _is_of_arrays(value: Any) -> bool:
+    """Whether a value is arrays, in tuples and lists perhaps: rather what a cache holds than a state."""
+    if type(value) in (tuple, list):
+        return bool(value) and all(map(_is_of_arrays, value))
+    return isinstance(value, (np.ndarray, Tracer))
+
+
 def _as_it_is(value: Any, seen: dict[int, Any]) -> Any:
     """A value as it is now, with one mark for all arrays of the body that was traced."""
     if isinstance(value, Tracer):
@@ -213,13 +228,15 @@ def _as_it_is(value: Any, seen: dict[int, Any]) -> Any:
     kind: Any = type(value)
     if id(value) in seen:
         return "again", kind
-    if kind in (tuple, list, dict, set, frozenset):
-        seen[id(value)] = value
-        return kind, tuple([_as_it_is(x, seen) for x in (contents(value) if kind not in (tuple, frozenset) else value)])
-    if is_users_type(kind) and _has_attributes(kind) and not isinstance(value, type):
-        seen[id(value)] = value
-        return kind, tuple([(name, _as_it_is(x, seen)) for name, x in _attributes(value).items()])
-    return value
+    if isinstance(value, (type, ModuleType, np.ndarray, np.generic)):
+        return value
+    parts = [items for holder, items in _holdings(value) if items or holder is not _through]
+    if not parts and kind not in (tuple, frozenset):
+        return value
+    seen[id(value)] = value
+    named = [x if isinstance(x, dict) else dict(enumerate(x)) for x in parts]
+    own = value.__code__ if kind is FunctionType else None
+    return kind, own, *[(key, _as_it_is(x, seen)) for part in named for key, x in part.items()]
 
 
 def reachable(roots: Iterable[Any]) -> Iterator[Any]:
@@ -263,6 +280,8 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
         return
     if isinstance(item, (tuple, frozenset)):
         yield _through, tuple(item)  # type: ignore[arg-type]
+        if _has_attributes(kind):
+            yield _changed_attributes, _attributes(item)
     elif isinstance(item, type):
         yield from _of_type(item)
     elif (state := _state_of(item)) is not None and not is_users_type(kind):
@@ -278,13 +297,11 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
         if isinstance(item, partial):
             yield _changed_partial, dict(item.__dict__)
     elif kind is GeneratorType:
-        if item.gi_frame is not None and not item.gi_running:
-            frame = item.gi_frame
-            yield _changed_generator, (frame.f_lasti, item.gi_yieldfrom, *frame.f_locals.values())
-            # what its loops go over lies on its stack
-            yield _through, tuple([x for x in gc.get_referents(item) if isinstance(x, Iterator)])
-    elif isinstance(item, Iterator) and not is_users_type(kind) and not issubclass(kind, io.IOBase):
+        yield from _of_generator(item)
+    elif isinstance(item, Iterator) and _moves_by_itself(kind):
         yield _changed_iterator, _iterator(item)
+        if _has_attributes(kind):
+            yield _changed_attributes, _attributes(item)
     elif (namespace := namespace_of(item)) is not None:
         yield _changed_attributes, dict(namespace)
     else:
@@ -297,6 +314,20 @@ def _holdings(item: Any) -> Iterator[tuple[_Holder, dict[Any, Any] | tuple[Any, 
             yield _changed_kind, (kind, *(item.args if isinstance(item, BaseException) else ()))
         elif family(kind) is None:
             yield _through, _wrapped(item)
+
+
+def _of_generator(item: Any) -> Iterator[tuple[_Holder, tuple[Any, ...]]]:
+    if item.gi_frame is not None and not item.gi_running:
+        frame = item.gi_frame
+        yield _changed_generator, (frame.f_lasti, item.gi_yieldfrom, *frame.f_locals.values())
+        # what its loops go over lies on its stack
+        yield _through, tuple([x for x in gc.get_referents(item) if isinstance(x, Iterator)])
+
+
+def _moves_by_itself(kind: type) -> bool:
+    """Whether a class of iterators has its place from one of Python's own."""
+    base = next((b for b in kind.__mro__ if not is_users_type(b)), object)
+    return issubclass(base, Iterator) and not issubclass(base, io.IOBase)
 
 
 def _of_array(item: np.ndarray[Any, Any]) -> Iterator[tuple[_Holder, tuple[Any, ...]]]:
@@ -475,13 +506,22 @@ def _place_of_copy(item: Any) -> Any:
 
 def _changed_key(before: dict[Any, Any], after: dict[Any, Any]) -> Any:
     """A key whose value has changed or that has gone, in a tuple; or a new one that may be a counter's."""
-    before = {key: value for key, value in before.items() if key not in after or not _is_over(value)}
-    changed = next(((key,) for key, value in before.items() if key not in after or not same(value, after[key])), None)
+    changed = next(((key,) for key, value in before.items() if key not in after or not _stays(value, after[key])), None)
     return changed or next(((key,) for key in after if key not in before and may_be_counted(after[key])), None)
 
 
+def _stays(before: Any, after: Any) -> bool:
+    """Whether a value is what it was, but for arrays that an earlier loop has left, which cannot be read any more."""
+    if before is after or (isinstance(before, Tracer) and not before.interpreter.alive):
+        return True
+    kind: Any = type(before)
+    if kind in (tuple, list) and type(after) is kind and len(before) == len(after) and _is_over(before):
+        return all(map(_stays, before, after))
+    return same(before, after)
+
+
 def _is_over(value: Any) -> bool:
-    """Whether a value is what an earlier loop left, which cannot be read any more."""
+    """Whether there is an array in a value that an earlier loop has left."""
     seen: dict[int, Any] = {}
     pending = [value]
     while pending:
@@ -539,11 +579,13 @@ def _slots_of(item: Any, holder: _Holder, before: Any) -> list[tuple[Slot, Any]]
         new = [name for name in now if name not in values and not _is_cached_property(item, name)]
         if not values.keys() <= now.keys() or any(_was_inherited(item, name, now[name]) for name in new):
             return None
+    elif holder is _changed_function:
+        part, values, now = "attribute", before, item.__dict__
     else:
         return None
     if any(may_be_counted(now[key]) for key in now if key not in values):
         return None
-    changed = [key for key, value in values.items() if not _is_over(value) and not same(value, now[key])]
+    changed = [key for key, value in values.items() if not _stays(value, now[key])]
     return [(Slot(item, part, key), values[key]) for key in changed]
 
 
@@ -579,7 +621,7 @@ def _changed_sequence(item: Any, before: tuple[Any, ...]) -> str | None:
 
 
 def _changed_cell(item: CellType, before: tuple[Any, ...]) -> str | None:
-    stays = not before or _is_over(before) or same(before, _cell(item))
+    stays = not before or _stays(before, _cell(item))
     return None if stays else "a variable of an enclosing function"
 
 
