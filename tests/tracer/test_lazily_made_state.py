@@ -284,3 +284,64 @@ def test_objects_in_containers_from_outside_are_seen_after_a_function_that_keeps
         x = np.linspace(0.5, 2, size)
         np.testing.assert_allclose(compiled(x), counted_behind_a_list(x))
         assert not KEPT
+
+
+class Phase:
+    t = 1
+
+
+def test_a_class_attribute_that_is_set_back_to_what_it_was_before_the_call():
+    def counted(x: Any) -> Any:
+        Phase.t = 0
+        s = 0.0
+        for v in x:
+            Phase.t += 1
+            s = s + v * Phase.t
+        return s
+
+    def decided(x: Any) -> Any:
+        Phase.t = 0
+        if x[0] > 100:
+            Phase.t = 1
+        return x * Phase.t
+
+    Phase.t = 1
+    assert tj.jit(counted)(np.ones(9)) == 45
+    Phase.t = 1
+    with pytest.raises(TracejitError, match="changes the attribute 't' of the class Phase"):
+        tj.jit(decided)(np.ones(9))
+
+
+def test_np_nditer_moves():
+    def f(x: Any) -> Any:
+        it = np.nditer(np.array([1.0, 1.0, 2.0] * 5))
+        s = 0.0
+        for v in x:
+            s = s + v * float(next(it))  # type: ignore[arg-type]
+        return s
+
+    x = np.linspace(1, 2, 9)
+    np.testing.assert_allclose(tj.jit(f)(x), f(x))
+
+
+def test_what_an_abandoned_trace_of_a_body_has_made_is_gone():
+    def f(x: Any) -> Any:
+        o: Any = Box()
+        o.n = 0
+        ns: Any = types.SimpleNamespace()
+        s = x[0] * 0
+        for v in x:
+            o.n += 1
+            if not hasattr(ns, "k"):
+                ns.k = [0]
+            ns.k[0] += 1
+            TABLE.setdefault("k", [0])[0] += 1
+            s = s + v * ns.k[0] * TABLE["k"][0]
+        del TABLE["k"]
+        return s, o.n
+
+    TABLE.clear()
+    compiled = tj.jit(f)
+    for size in (10, 7, 40):
+        x = np.linspace(1, 2, size)
+        np.testing.assert_allclose(compiled(x), f(x))

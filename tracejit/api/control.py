@@ -34,7 +34,7 @@ from tracejit.api.bodies import (
 )
 from tracejit.ir.extents import Dim, DimDependent, Extent, Index, decided_from, is_decided_for_large, same_extent
 from tracejit.ir.jaxpr import Jaxpr, Var, symbols_of
-from tracejit.ir.ranges import Range
+from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.ir.types import ShapedArray
 from tracejit.primitives.branch import Cond
 from tracejit.primitives.control_flow import to_flag
@@ -372,9 +372,12 @@ def bounded_loop(
     most: Extent | None,
     cells: Sequence[Tracer] = (),
     counted: Site | None = None,
+    *,
+    counter: Range = ANYTHING,
 ) -> Any:
     """`while cond_fun(carry): carry = body_fun(carry)`, of so many iterations at most, if that is known.
 
+    counter: between which integers the first carry lies where an iteration begins.
     cells: arrays from around that it changes, as far as that is known.  counted: the `for` that it is of, if a trace
     that starts again can count its iterations.
     """
@@ -387,7 +390,7 @@ def bounded_loop(
 
     while True:
         avals = carried(inits)
-        body = Body(step, avals, _with_failures(cells), layouts=layouts)
+        body = Body(step, avals, _with_failures(cells), {0: counter} if counter != ANYTHING else {}, layouts)
         settled = not settle_layouts(layouts, body.layouts)
         if not settle(inits, weak, body.out_avals()) and settled:
             break

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.api.array import Array, adopt, as_numpy, data_of, host_of
 from tracejit.api.jit import jit
+from tracejit.api.placing import compiling
 from tracejit.backends.base import Resident
 from tracejit.backends.registry import backend_reason, get_backend, list_backends
 from tracejit.ir.primitive import Primitive
@@ -85,7 +86,8 @@ def device_get(x: Any) -> Any:
 def computed_there(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
     """The results of one operation on arrays of which some lie on a device: computed there, where they stay."""
     places = [data.place for x in args if type(x) is Array and isinstance(data := data_of(x), Resident)]
-    return _operation(primitive, places[0])(*args)
+    with compiling():
+        return _operation(primitive, places[0])(*args)
 
 
 def part_there(x: Array, index: Any) -> Array:
@@ -101,7 +103,8 @@ def part_there(x: Array, index: Any) -> Array:
     if not all(a.dtype.kind in "iu" for a in arrays):
         return adopt(host_of(x)[as_numpy(index)])
     kinds = [(i.start, i.stop, i.step) if isinstance(i, slice) else i if _is_part(i) else () for i in parts]
-    return _gather(tuple(kinds), data_of(x).place)(x, *arrays)
+    with compiling():
+        return _gather(tuple(kinds), data_of(x).place)(x, *arrays)
 
 
 def _is_part(i: Any) -> bool:

@@ -232,7 +232,7 @@ def counted_items(found: Items) -> Items | None:
     """A range whose bounds are traced integers, where they are extents: of the index of a loop around."""
     assert found.bounds is not None
     bounds = [b.extent() if isinstance(b, Tracer) else b for b in found.bounds]
-    if any(b is None for b in bounds):
+    if any(b is None for b in bounds) or isinstance(bounds[2], Dim):
         return None
     made = _range(*bounds)
     count = made.count

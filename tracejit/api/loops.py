@@ -56,6 +56,7 @@ from tracejit.api.iterated import Items, counted_items, is_shared, items_of
 from tracejit.api.lengths import Lengths, LengthsVary, settled
 from tracejit.api.raising import Raises, run_block
 from tracejit.ir.extents import Dim, Extent, has_index, same_extent, surely_at_most
+from tracejit.ir.ranges import ANYTHING, Range
 from tracejit.support.errors import NoReverseMode, ShapeError, TracejitError, TracerError
 from tracejit.support.nodes import define, field
 from tracejit.support.source import user_location, warn_once
@@ -364,7 +365,8 @@ def _iterate(
         def step(state: Any) -> Any:
             return state[0] + 1, new(*state)
 
-        return control.bounded_loop(goes_on, step, (0, loop.begins_with()), count, loop.changed())[1]
+        first = 0, loop.begins_with()
+        return control.bounded_loop(goes_on, step, first, count, loop.changed(), counter=(0, count - 1))[1]
 
     loop.end(run, once, site, None)
 
@@ -390,7 +392,9 @@ def _count(
         def advance(state: Any) -> Any:
             return state[0] + step, new(*state)
 
-        return control.bounded_loop(goes_on, advance, (start, loop.begins_with()), None, loop.changed(), again)[1]
+        first = start, loop.begins_with()
+        counter = _between(start, end, step)
+        return control.bounded_loop(goes_on, advance, first, None, loop.changed(), again, counter=counter)[1]
 
     try:
         loop.begin(once, certain=False, none=True)
@@ -401,6 +405,19 @@ def _count(
         variables.restore()
         only = _raising(lambda: body(start), raising, start, end)
         traced_branch(runs, only, lambda: None, variables, [], [], (), site)
+
+
+def _between(start: Any, end: Any, step: Any) -> Range:
+    """Between which integers the numbers of a range lie."""
+    if not isinstance(step, int) or step == 0:
+        return ANYTHING
+    (first, last), (low, high) = (
+        x.seen().value_range() if isinstance(x, Tracer) else (x, x) if isinstance(x, int) else ANYTHING
+        for x in (start, end)
+    )
+    found = (first, None if high is None else high - 1) if step > 0 else (None if low is None else low + 1, last)
+    # a number beyond the end may turn around
+    return found if step in (1, -1) or all(type(n) is int and abs(n) < 2**62 - abs(step) for n in found) else ANYTHING
 
 
 def _where_python_raises_none(error: BaseException) -> TracerError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,7 +19,7 @@ from tracejit.backends.registry import AUTO, get_backend
 from tracejit.support.forks import at_fork
 from tracejit.support.weak import WeakMap
 
-__all__ = ["default_device", "default_place", "disable_jit", "jit_is_disabled", "route"]
+__all__ = ["compiling", "default_device", "default_place", "disable_jit", "jit_is_disabled", "route"]
 
 _default: ContextVar[str] = ContextVar("default_device", default="")
 _lock = threading.Lock()
@@ -105,6 +105,11 @@ def disable_jit(disable: bool = True) -> Generator[None]:
     flag("disable_jit", "disable", disable)
     with _inside(_disabled, disable):
         yield
+
+
+def compiling() -> AbstractContextManager[None]:
+    """For a `with` around what runs compiled whatever `disable_jit` says: operations of arrays on devices."""
+    return disable_jit(False) if _disabled.get() else nullcontext()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tracejit.ir.kernel import Const, Operand, Value
 __all__ = [
     "ANYTHING", "ARGUMENTS", "IndexRanges", "Range", "difference", "either", "fixed",
     "for_all_iterations", "greatest", "least", "negated",
-    "product", "quotient", "remainder", "total", "within",
+    "power", "product", "quotient", "remainder", "total", "within",
 ]  # fmt: skip
 
 _End: TypeAlias = Extent | None
@@ -66,11 +66,25 @@ def difference(a: Range, b: Range) -> Range:
 
 
 def product(a: Range, b: Range) -> Range:
-    """x * y where one of them is a known number."""
+    """x * y where one of them is a known number, or all ends are."""
+    if all(isinstance(end, int) for end in (*a, *b)):
+        corners = [x * y for x in a for y in b]  # type: ignore[operator]
+        return min(corners), max(corners)
     for x, factor in ((a, fixed(b)), (b, fixed(a))):
         if isinstance(factor, int) and x[0] is not None and x[1] is not None:
             return (x[0] * factor, x[1] * factor) if factor >= 0 else (x[1] * factor, x[0] * factor)
     return ANYTHING
+
+
+def power(a: Range, b: Range) -> Range:
+    """x ** y of integers where all ends are known, and y is neither negative nor great."""
+    (low, high), (least, most) = a, b
+    if not all(isinstance(end, int) for end in (*a, *b)) or not 0 <= least <= most < 64:  # type: ignore[operator]
+        return ANYTHING
+    if low > 0:  # type: ignore[operator]
+        return low**least, high**most  # type: ignore[operator]
+    reached = max(-low, high, 1) ** most  # type: ignore[operator, type-var]
+    return (-reached if low < 0 else 0), reached  # type: ignore[operator]
 
 
 def quotient(a: Range, b: Range) -> Range:

@@ -182,7 +182,16 @@ def _reached(name: str, x: Range, y: Range) -> Range:
         return total(x, y) if name == "add" else difference(x, y)
     if name in ("floordiv", "divmod"):  # only -2**63 by -1 does
         return (0, 0) if within(x, 1 - 2**63, 2**63 - 1) or not _may_be(y, -1) else ANYTHING
-    if name != "mul" or not all(isinstance(end, int) for end in (*x, *y)):
+    if not all(isinstance(end, int) for end in (*x, *y)):
+        return ANYTHING
+    if name in ("pow", "lshift"):
+        largest = max(map(abs, x))  # type: ignore[arg-type, type-var]
+        least, most = y
+        if not 0 <= least <= most < 64 and not (least >= 0 and largest <= 1 and name == "pow"):  # type: ignore[operator]
+            return ANYTHING
+        reached = largest << most if name == "lshift" else largest**most if largest > 1 else 1  # type: ignore[operator]
+        return -reached, reached
+    if name != "mul":
         return ANYTHING
     corners = [a * b for a in x for b in y]  # type: ignore[operator]
     return min(corners), max(corners)  # type: ignore[type-var]

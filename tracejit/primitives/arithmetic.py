@@ -175,6 +175,9 @@ class Power(Elementwise):
         negative = b.op("select", unit, b.op("select", odd, x, one), zero)
         return b.op("select", b.op("lt", y, zero), negative, loop[0])
 
+    def value_range(self, ranges: Sequence[Range], *avals: ShapedArray) -> Range:
+        return ranges_of.power(*ranges)
+
     def _by_exponent(self, out: ArrayLike, x: ArrayLike) -> Result:
         """x ** y * log(x), 0 at x = 0; nothing in it is infinite there, for derivatives of it."""
         none = bind(Eq(), x, zero_like(x))

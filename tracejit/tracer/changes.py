@@ -8,6 +8,7 @@ argument is replaced by its value, as Python would have left it; for others the 
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
@@ -345,6 +346,23 @@ class Changes:
                 found[kind, name] = now
         return found
 
+    def forget_since(self, mark: Mark) -> None:
+        """Take away again what stands under names and keys from outside that were not there."""
+        for key, store in self._stores.items():
+            if mark.stores.get(key, store.before) is MISSING and store.place.read() is not MISSING:
+                _put(store.place, MISSING)
+        for key, copy in self._copies.items():
+            before, now = mark.copies.get(key, copy.first), contents(copy.copy)
+            if is_keyed(type(copy.copy)) and len(now) > len(before):
+                base: Any = family(type(copy.copy))
+                start = 1 if base is defaultdict else 0
+                there = before[start::2]
+                for name in [k for k in now[start::2] if not any(k is known or k == known for known in there)]:
+                    base.__delitem__(copy.copy, name)
+        for kind, name, before, now in self._class_changes():
+            if mark.classes.get((kind, name), before) is MISSING and now is not MISSING:
+                type.__delattr__(kind, name)
+
     def changed_since(self, mark: Mark) -> str | None:
         """Something that held a value at the mark and holds another now, in words."""
         for key, store in self._stores.items():
@@ -367,6 +385,9 @@ class Changes:
         for kind, name, before, now in self._class_changes():
             before = mark.classes.get((kind, name), before)
             if may_be_counted(now) if before is MISSING else not same(before, now):
+                return str(ClassPlace(kind, name))
+        for (kind, name), before in mark.classes.items():  # what is as it was before the call is in no change
+            if not same(before, vars(kind).get(name, MISSING)):
                 return str(ClassPlace(kind, name))
         return None
 

@@ -56,7 +56,8 @@ _MOST_SLOTS = 256  # that a statement hands on
 
 _NUMBERS = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range})
 _STATES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
-    kind: lambda x: (x.tell(), x.getvalue()) for kind in (io.StringIO, io.BytesIO)
+    **{kind: lambda x: (x.tell(), x.getvalue()) for kind in (io.StringIO, io.BytesIO)},
+    np.nditer: lambda x: (x.finished or x.iterindex,),
 }
 _CACHED = frozenset({type(cache(len))})
 _LED = frozenset({
@@ -122,9 +123,13 @@ class PythonState:
         return {key: _as_it_is(value, seen) for key, value in self.added().items()}
 
     def forget(self) -> None:
-        """What was put under new names and keys of objects that the function has made is gone: it is traced in another
-        way.
-        """
+        """What was put under new names and keys is gone: it is traced in another way."""
+        if self._changes is not None and self._outside is not None:
+            self._changes.forget_since(self._outside)
+        for item, holder, before in list(self._all_held()):
+            if holder is _changed_function:
+                for name in [name for name in item.__dict__ if name not in before]:
+                    del item.__dict__[name]
         for item, holder, before in self._held:
             if holder is _changed_cell and not before:
                 with suppress(ValueError):  # still without a value
@@ -135,7 +140,10 @@ class PythonState:
                 base: Any = OrderedDict if isinstance(item, OrderedDict) else dict
                 for key in [key for key in _mapping(item) if key not in before]:
                     base.__delitem__(item, key)
-            elif holder is _changed_attributes and namespace_of(item) is None:
+            elif holder is _changed_attributes and (namespace := namespace_of(item)) is not None:
+                for name in [name for name in namespace if name not in before]:
+                    del namespace[name]
+            elif holder is _changed_attributes:
                 for name in [name for name in _attributes(item) if name not in before]:
                     with suppress(AttributeError):
                         object.__delattr__(item, name)

@@ -17,7 +17,7 @@ from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 from tracejit.ir.extents import ASKED, on_behalf
-from tracejit.support.errors import ConcretizationError, TracejitError
+from tracejit.support.errors import ConcretizationError, Restart, TracejitError
 from tracejit.support.source import frames_of, is_internal, user_location
 from tracejit.tracer.bytecode import raises
 from tracejit.tracer.current import current_trace
@@ -286,5 +286,10 @@ def names_a_tracer(error: BaseException) -> bool:
 
 
 def message(error: BaseException) -> str:
-    """What an error says, also where it holds objects with text of traced numbers."""
-    return plain_text(made(str, error))
+    """What an error says, also where it holds objects with text of traced numbers; its class where it can say nothing
+    for what it holds.
+    """
+    try:
+        return plain_text(made(str, error))
+    except (Exception, Restart):  # its own text is made of a number that the program alone has
+        return type(error).__name__
