@@ -13,9 +13,10 @@ from tests.generators.integers import integers
 from tests.generators.looked import looked
 from tests.generators.making import making
 from tests.generators.onlytraced import onlytraced
+from tests.generators.renewed import renewed
 
 
-@pytest.mark.parametrize("program", [looked, onlytraced, integers, making, identities])
+@pytest.mark.parametrize("program", [looked, onlytraced, integers, making, identities, renewed])
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_a_slice(program: Callable[[int], Case], first: int):
     tally = Tally()

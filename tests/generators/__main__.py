@@ -40,6 +40,7 @@ from tests.generators import (
     orders,
     programs,
     rebinding,
+    renewed,
     sizes,
 )
 from tests.generators.harness import Tally
@@ -58,6 +59,7 @@ CHUNKS = {
     "held": 100,
     "integers": 25,
     "looked": 100,
+    "renewed": 100,
     "identities": 100,
     "making": 100,
     "mapped": 25,
@@ -140,6 +142,10 @@ def _identities(seed: int, tally: Tally) -> None:
     _case(identities.identities(seed), tally)
 
 
+def _renewed(seed: int, tally: Tally) -> None:
+    _case(renewed.renewed(seed), tally)
+
+
 def _making(seed: int, tally: Tally) -> None:
     _case(making.making(seed), tally)
 
@@ -196,7 +202,7 @@ KINDS: dict[str, Callable[[int, Tally], None]] = {
     "branching": _branching, "calling": _calling, "containers": _containers, "expressions": _expressions,
     "failing": _failing, "families": _families,
     "handing": _handing, "held": _held, "identities": _identities, "integers": _integers, "looked": _looked,
-    "making": _making, "mapped": _mapped,
+    "renewed": _renewed, "making": _making, "mapped": _mapped,
     "narrowing": _narrowing,
     "onlytraced": _onlytraced, "orders": _orders, "pairs": _pairs,
     "programs": _programs, "rebinding": _rebinding, "sizes": _sizes, "vanishing": _vanishing,

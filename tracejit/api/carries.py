@@ -16,15 +16,17 @@ from tracejit.support.errors import TracerError
 from tracejit.support.nodes import define, evolve, field
 from tracejit.support.source import user_location
 from tracejit.support.tree import flatten
+from tracejit.tracer.absence import absence_of
 from tracejit.tracer.cell import Cell
+from tracejit.tracer.contents import contents
 from tracejit.tracer.interpreter import Interpreter
 from tracejit.tracer.recorder import StageInterpreter
 from tracejit.tracer.tracer import Lost, Tracer
 
 __all__ = [
     "Alternatives", "Sharing", "bound_anew", "can_be_carried", "changed_elsewhere", "check_alone", "check_lost",
-    "is_array", "is_tuple", "kind_of_rank_0", "order_of", "perhaps_one_of", "places_after", "root_of", "surely_two",
-    "turned",
+    "containers_in", "is_array", "is_nest", "is_tuple", "kind_of_rank_0", "order_of", "perhaps_one_of", "places_after",
+    "root_of", "surely_two", "turned",
 ]  # fmt: skip
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -46,6 +48,31 @@ def can_be_carried(x: Any) -> bool:
     if type(x) is Lost:
         x.check()
     return type(x) is Tracer or (isinstance(x, (np.generic, np.ndarray)) and x.dtype.kind in "biufc")
+
+
+def is_nest(x: Any) -> bool:
+    """Whether a value is a list or dict of what can be carried, also in others of them, and not empty."""
+    if type(x) is dict or type(x) is list:
+        return bool(x) and all(map(_may_be_in_nest, x.values() if type(x) is dict else x))
+    return False
+
+
+def _may_be_in_nest(x: Any) -> bool:
+    if type(x) in (tuple, list, dict):
+        return all(map(_may_be_in_nest, x.values() if type(x) is dict else x))
+    return can_be_carried(x) and absence_of(x) is None and not (isinstance(x, Tracer) and x.mixed is not None)
+
+
+def containers_in(x: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    """The lists and dicts in a value, and what is in them."""
+    found: list[tuple[Any, tuple[Any, ...]]] = []
+    pending = [x]
+    for y in pending:
+        if type(y) in (tuple, list, dict):
+            items = contents(y) if type(y) is not tuple else y
+            found += [(y, items)] if type(y) is not tuple else []
+            pending += items
+    return found
 
 
 def is_array(x: Any) -> bool:

@@ -28,7 +28,9 @@ from tracejit.api.carries import (
     changed_elsewhere,
     check_alone,
     check_lost,
+    containers_in,
     is_array,
+    is_nest,
     kind_of_rank_0,
     order_of,
     perhaps_one_of,
@@ -64,11 +66,13 @@ from tracejit.support.tree import TreeDef, flatten, map_tree, unflatten
 from tracejit.tracer.absence import handed_on_absence, perhaps, unmarked
 from tracejit.tracer.bytecode import catches
 from tracejit.tracer.cell import aval_of_argument
+from tracejit.tracer.contents import contents
 from tracejit.tracer.current import current_trace
 from tracejit.tracer.failures import failure_so_far, failures_noted, take_back
 from tracejit.tracer.interpreter import Interpreter, current_interpreter
 from tracejit.tracer.mixed import as_flag, is_pythons, joined, marked, may_be_mixed, without_mark
 from tracejit.tracer.operators import OPERATORS
+from tracejit.tracer.python_state import reachable
 from tracejit.tracer.recorder import StageInterpreter, recording
 from tracejit.tracer.statements.decisions import Site, as_python
 from tracejit.tracer.statements.variables import UNBOUND, Variables, is_flag
@@ -291,7 +295,9 @@ class _Steps:
         if not same_extent(count - done, last):
 
             def traced(variables: Variables) -> None:
-                loop = _Loop(variables, carry if tail is None else self.carry, self.augmented_names, self.written)
+                names = carry if tail is None else self.carry
+                certain = surely_at_most(1, following.count)
+                loop = _Loop(variables, names, self.augmented_names, self.written, certain=certain)
                 try:
                     _iterate(loop, following, whole, stop, site)
                 except control.Short as short:
@@ -457,8 +463,15 @@ class _Loop:
     """A loop of the program, and the variables that its iterations hand on."""
 
     def __init__(
-        self, variables: Variables, carry: Sequence[str], augmented: Sequence[str], written: Sequence[str]
+        self,
+        variables: Variables,
+        carry: Sequence[str],
+        augmented: Sequence[str],
+        written: Sequence[str],
+        *,
+        certain: bool = False,
     ) -> None:
+        """certain: whether it has an iteration, so that names have what it binds to them behind it."""
         self.variables = variables
         self.written = written
         before = variables.before
@@ -466,7 +479,9 @@ class _Loop:
         extents_as_numbers(variables, carried)
         for n in carried:
             settled(before[n])
-        self.kept = [n for n in carried if stays(before[n], n in augmented)]
+        # names that have a list or dict, and get another one in each iteration
+        self.anew = [n for n in carried if certain and n in carry and n not in augmented and is_nest(before[n])]
+        self.kept = [n for n in carried if n not in self.anew and stays(before[n], n in augmented)]
         self.in_place = [n for n in variables.cells if n in augmented and n not in carry]
         self.names = [n for n in carried if n not in self.kept]
         self.initial: dict[str, Any] = {n: before[n] for n in self.names if before[n] is not UNBOUND}
@@ -653,8 +668,12 @@ class _Loop:
                 if isinstance(x, Tracer) and not x.aval.shape:
                     x.is_array = None if n in self.unsure else kind_of_rank_0(before)
             kinds = [x.is_array if isinstance(x, Tracer) and not x.aval.shape else None for x in given]
+            nests = {n: containers_in(state[n]) for n in self.anew}
+            if trace is not None:  # which they are is not to be asked
+                trace.loops.given.add([c for found in nests.values() for c, _ in found])
             with _At(self, state):
                 once(k)
+                self._check_anew(nests, once)
                 left = self._left()
                 dropped = {n: variables[n] for n in self.dropped if variables[n] is not UNBOUND}
                 check_kept(variables, [*self.kept, *[n for n in self.in_place if is_array(variables.before[n])]])
@@ -666,7 +685,7 @@ class _Loop:
                 self.unsure |= news
                 raise _KindsMix
             values = {n: x[1] if n in self.absent else x for n, x in left.items()}
-            check_bound(names, tuple(values.values()))
+            check_bound(names, tuple([() if n in self.anew else x for n, x in values.items()]))
             if any([self._has_mixed(n, x) for n, x in values.items()]):
                 raise _NumbersMix
             if self.lengths.learn(first, flatten(left)[0], always=site is None):
@@ -697,6 +716,8 @@ class _Loop:
                 self.lengths.clear()
             except (_TurnsCount, _KindsMix, LengthsVary):
                 continue
+            except _Keeps:
+                names = self.names
             except _NumbersMix:
                 self._mix()
             except ShapeError as error:
@@ -706,6 +727,34 @@ class _Loop:
         shared = self._results(results, changed, site, count, certain=certain)
         finish(variables, [], [], [*self.kept, *self.in_place])
         self.put(shared)
+
+    def _check_anew(
+        self, given: Mapping[str, Sequence[tuple[Any, tuple[Any, ...]]]], body: Callable[[Any], None]
+    ) -> None:
+        """Lists and dicts that names get anew are made by the iteration, nobody else has them, and those that it began
+        with are as they were: which objects they are then is not seen.
+
+        given: the containers that a name began with, and what was in them.   Raises: _Keeps.
+        """
+        trace = current_trace()
+        outside = [] if trace is None else trace.changes.held_outside()
+        for n in self.anew:
+            now, others = self.variables[n], [self.variables[m] for m in self.variables.cells if m != n]
+            made = containers_in(now) if is_nest(now) else []
+            mine = {id(c) for c, _ in made}
+            stay = all(len(contents(c)) == len(was) and all(map(operator.is_, contents(c), was)) for c, was in given[n])
+            if (
+                not made
+                or not stay
+                or not mine.isdisjoint(id(c) for c, _ in given[n])
+                or (trace is not None and any(trace.is_from_outside(c) for c, _ in made))
+                or any(id(x) in mine for x in reachable([*others, *outside, body], self.variables.cells[n]))
+            ):
+                self.anew.remove(n)
+                self.kept.append(n)
+                self.names = [m for m in self.names if m != n]
+                del self.initial[n]
+                raise _Keeps
 
     def _shared(
         self,
@@ -847,6 +896,10 @@ _TELLING = frozenset({"NameError", "UnboundLocalError", "Exception", "BaseExcept
 
 class _KindsMix(Again):
     """A name turns out to have an array of rank 0, or a number: nothing of it changes in place."""
+
+
+class _Keeps(Again):
+    """A list or dict of a name is changed, or seen by others: the name keeps it."""
 
 
 class _TurnsCount(Again):

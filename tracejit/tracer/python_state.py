@@ -247,9 +247,9 @@ def _as_it_is(value: Any, seen: dict[int, Any]) -> Any:
     return kind, own, *[(key, _as_it_is(x, seen)) for part in named for key, x in part.items()]
 
 
-def reachable(roots: Iterable[Any]) -> Iterator[Any]:
-    """The objects that can be reached from some, each once, arrays too; not numbers."""
-    seen: dict[int, Any] = {}
+def reachable(roots: Iterable[Any], but: Any = None) -> Iterator[Any]:
+    """The objects that can be reached from some, each once, arrays too; not numbers.  but: not by way of this one."""
+    seen: dict[int, Any] = {id(but): but}
     trace = current_trace()
     pending = list(roots)
     while pending and len(seen) < MOST_OBJECTS:
