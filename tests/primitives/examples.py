@@ -617,6 +617,9 @@ def _special() -> dict[str, list[Example]]:
         Example(i.Expn(), (Array((5,), "T", 3.0, 3.0), Array((5,), low=0.4, high=3.0)), FLOATS, "ulp", 100),
         Example(i.Expn(), (Array((), "T", 0.0, 0.0), Array((5,), low=0.4, high=3.0)), ("f8",), "ulp", 100),
     ]
+    out["complex_polygamma"] = [
+        Example(s.ComplexPolygamma(n), (Array((5,), low=-4.0, high=4.0),), COMPLEX, units=64) for n in (-1, 0, 1, 2)
+    ]
     out["polygamma"] = [
         Example(s.Polygamma(), (Array((5,), "T", 1.0, 1.0), Array((5,), low=0.4, high=5.0)), FLOATS, "ulp", 20),
         Example(s.Polygamma(), (Array((), "T", 3.0, 3.0), Array((5,), low=0.4, high=5.0)), ("f8",), "ulp", 20),

@@ -16,7 +16,7 @@ import scipy.interpolate
 import scipy.signal
 
 CASES: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "scipy.fft.dst": (scipy.fft.dst, "call it before or after"),
+    "scipy.fft.fht": (lambda x: scipy.fft.fht(x, 0.1, 0.0), "call it before or after"),
     "scipy.integrate.simpson": (scipy.integrate.simpson, "call it before or after"),
     "scipy.signal.lfilter": (lambda x: scipy.signal.lfilter([1.0], [1.0, 0.5], x), "use tj.scipy.signal.lfilter"),
     "scipy.signal.convolve": (lambda x: scipy.signal.convolve(x, x), "use tj.scipy.signal.convolve"),

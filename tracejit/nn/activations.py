@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tracejit.numpy import ufuncs as u
-from tracejit.numpy.exponentials import inexact
+from tracejit.numpy.exponentials import inexact, logaddexp, numbers
 from tracejit.numpy.joining import split
 from tracejit.numpy.promotion import as_array, aval, promote
 from tracejit.numpy.special import erfc, expit
@@ -65,14 +65,14 @@ def sigmoid(x: ArrayLike) -> Result:
 
 
 def softplus(x: ArrayLike) -> Result:
-    """log(1 + exp(x)) without overflow.   Source: JAX's nn.softplus.
+    """log(1 + exp(x)) without overflow, of complex numbers, too.   Source: JAX's nn.softplus.
 
     >>> import tracejit as tj
     >>> float(tj.nn.softplus(1000.0))
     1000.0
     """
-    (y,) = inexact(x)
-    return u.logaddexp(y, 0)
+    (y,) = numbers(x)
+    return logaddexp(y, 0)
 
 
 def sparse_plus(x: ArrayLike) -> Result:
@@ -127,13 +127,13 @@ swish = silu
 
 
 def log_sigmoid(x: ArrayLike) -> Result:
-    """log(sigmoid(x)) without overflow.   Source: JAX's nn.log_sigmoid.
+    """log(sigmoid(x)) without overflow, of complex numbers, too.   Source: JAX's nn.log_sigmoid.
 
     >>> import tracejit as tj
     >>> float(tj.nn.log_sigmoid(-1000.0))
     -1000.0
     """
-    (y,) = inexact(x)
+    (y,) = numbers(x)
     return u.negative(softplus(u.negative(y)))
 
 
@@ -270,7 +270,7 @@ def mish(x: ArrayLike) -> Result:
     >>> float(tj.nn.mish(0.0))
     0.0
     """
-    (y,) = inexact(x)
+    (y,) = numbers(x)
     return u.multiply(y, u.tanh(softplus(y)))
 
 
@@ -281,7 +281,7 @@ def tanh(x: ArrayLike, /) -> Result:
     >>> float(tj.nn.tanh(0.0))
     0.0
     """
-    return u.tanh(*inexact(x))
+    return u.tanh(*numbers(x))
 
 
 def log1mexp(x: ArrayLike) -> Result:

@@ -11,7 +11,7 @@ from tracejit.ir.extents import same_extent
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.einstein import einsum
 from tracejit.numpy.evenly_spaced import arange
-from tracejit.numpy.exponentials import inexact, logsumexp, softmax
+from tracejit.numpy.exponentials import inexact, logsumexp, numbers, softmax
 from tracejit.numpy.promotion import as_array, aval, broadcast_to, to_dtype
 from tracejit.numpy.shaping import expand_dims, reshape, squeeze
 from tracejit.support.errors import ShapeError, UnsupportedError
@@ -28,7 +28,7 @@ def logmeanexp(x: ArrayLike, axis: AxisLike = None, where: ArrayLike | None = No
     >>> float(tj.nn.logmeanexp(np.array([1000.0, 1000.0])))
     1000.0
     """
-    (y,) = inexact(as_array(x))
+    (y,) = numbers(as_array(x))
     total = logsumexp(y, axis=axis, where=where, keepdims=keepdims)
     ones = broadcast_to(aval(y).dtype.type(1), aval(y).shape)
     count = r.sum(ones, axis=axis, keepdims=keepdims, where=True if where is None else where)

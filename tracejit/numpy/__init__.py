@@ -113,6 +113,7 @@ from tracejit.numpy.creation import *  # noqa: F403
 from tracejit.numpy.differences import *  # noqa: F403
 from tracejit.numpy.einstein import *  # noqa: F403
 from tracejit.numpy.evenly_spaced import *  # noqa: F403
+from tracejit.numpy.exponentials import logaddexp, logaddexp2  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from tracejit.numpy.filling import *  # noqa: F403
 from tracejit.numpy.finding import *  # noqa: F403
 from tracejit.numpy.index_syntax import *  # noqa: F403

@@ -26,7 +26,7 @@ from tracejit.tracer.tables import FUNCTIONS
 
 __all__ = [
     "acosh", "arccosh", "arcsinh", "arctanh", "asinh", "atanh", "float_power", "fmod", "i0", "isneginf", "isposinf",
-    "ldexp", "logaddexp2", "polyval", "signbit", "sinc",
+    "ldexp", "polyval", "signbit", "sinc",
 ]  # fmt: skip
 
 

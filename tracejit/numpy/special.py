@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.numpy import ufuncs as u
 from tracejit.numpy.elementwise import registered
-from tracejit.numpy.exponentials import inexact, log_softmax, logsumexp, softmax
+from tracejit.numpy.exponentials import inexact, log_softmax, logsumexp, numbers, softmax
 from tracejit.numpy.joining import stack
 from tracejit.numpy.promotion import as_array, aval, to_dtype
 from tracejit.numpy.reductions import max as greatest
@@ -102,33 +102,53 @@ def _entered(*others: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 def gammaln(x: ArrayLike) -> Result:
     """log(abs(gamma(x))), -inf at -inf.
 
+    Raises: DtypeError for complex numbers, which `loggamma` takes.
+
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.gammaln(3.0)), 6)
     0.693147
     """
+    if _is_complex(x):
+        raise DtypeError("gammaln takes real numbers; loggamma takes complex ones", location=user_location())
     (y,) = inexact(x)
     return u.where(u.equal(y, -np.inf), -np.inf, bind(p.LGamma(), y))
 
 
+def _is_complex(x: ArrayLike) -> bool:
+    return aval(as_array(x)).dtype.kind == "c"
+
+
+def _complex_polygamma(order: int, x: ArrayLike) -> Result:
+    """In complex128, whatever x is, as SciPy does."""
+    y = as_array(x)
+    return to_dtype(bind(p.ComplexPolygamma(order), to_dtype(y, np.complex128)), aval(y).dtype)
+
+
 @_entered()
 def gamma(x: ArrayLike) -> Result:
-    """The gamma function; NaN at negative integers.
+    """The gamma function, of complex numbers, too; NaN at negative integers.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.gamma(5.0)), 6)
     24.0
     """
+    if _is_complex(x):
+        y = as_array(x)
+        wide = u.exp(bind(p.ComplexPolygamma(-1), to_dtype(y, np.complex128)))
+        return to_dtype(wide, aval(y).dtype)
     return bind(p.Gamma(), *inexact(x))
 
 
 @_entered("psi")
 def digamma(x: ArrayLike) -> Result:
-    """The logarithmic derivative of the gamma function; NaN at negative integers.
+    """The logarithmic derivative of the gamma function, of complex numbers, too; NaN at negative integers.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.digamma(1.0)), 6)
     -0.577216
     """
+    if _is_complex(x):
+        return _complex_polygamma(0, x)
     return bind(p.Digamma(), *inexact(x))
 
 
@@ -300,7 +320,16 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Result:
     >>> round(float(tj.scipy.special.xlogy(2.0, 3.0)), 6)
     2.197225
     """
+    if _is_complex(x) or _is_complex(y):
+        return _product_with(u.log, x, y)
     return bind(p.XLogY(), *inexact(x, y))
+
+
+def _product_with(function: Callable[..., Any], x: ArrayLike, y: ArrayLike) -> Result:
+    """Of complex numbers x function(y), 0 where x is 0 and y is a number."""
+    factor, of = numbers(x, y)
+    none = u.logical_and(u.equal(factor, 0), u.logical_not(u.isnan(of)))
+    return u.where(none, 0, u.multiply(factor, function(u.where(none, 1, of))))
 
 
 @_entered()
@@ -311,7 +340,18 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Result:
     >>> round(float(tj.scipy.special.xlog1py(2.0, 2.0)), 6)
     2.197225
     """
+    if _is_complex(x) or _is_complex(y):
+        return _product_with(u.log1p, x, y)
     return bind(p.XLog1PY(), *inexact(x, y))
+
+
+def _wofz(z: ArrayLike) -> Result:
+    from tracejit.numpy.faddeeva import wofz  # for speed of import
+
+    return wofz(z)
+
+
+registered(_wofz, "scipy.special.wofz")
 
 
 @_entered()
@@ -347,12 +387,16 @@ def gammasgn(x: ArrayLike) -> Result:
 
 @_entered()
 def loggamma(x: ArrayLike) -> Result:
-    """log(gamma(x)) of real numbers, NaN for negative ones.
+    """log(gamma(x)), NaN for negative real numbers; of complex ones the branch that is cut along these.
 
     >>> import tracejit as tj
     >>> round(float(tj.scipy.special.loggamma(3.0)), 6)
     0.693147
+    >>> round(float(tj.scipy.special.loggamma(-0.5 + 0j).imag), 6)
+    -3.141593
     """
+    if _is_complex(x):
+        return _complex_polygamma(-1, x)
     (y,) = inexact(x)
     return u.where(u.less(y, 0), np.nan, gammaln(y))
 

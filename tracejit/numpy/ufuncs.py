@@ -69,7 +69,7 @@ __all__ = [
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "copysign", "cos", "cosh",
     "deg2rad", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "floor", "floor_divide", "fmax", "fmin",
     "greater", "greater_equal", "heaviside", "hypot", "invert", "isfinite", "isinf", "isnan", "left_shift", "less",
-    "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "less_equal", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or",
     "logical_xor", "maximum", "minimum", "mod", "multiply", "negative", "not_equal", "positive", "rad2deg",
     "remainder", "right_shift", "rint", "sign", "sin", "sinh", "sqrt", "subtract", "tan",
     "tanh", "true_divide", "trunc",

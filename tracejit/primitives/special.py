@@ -15,6 +15,7 @@ from tracejit.ir.scalar import OPS
 from tracejit.primitives.arithmetic import Abs, Sign
 from tracejit.primitives.comparison import Eq
 from tracejit.primitives.elementwise import (
+    Elementwise,
     Floating,
     Partials,
     add,
@@ -37,6 +38,7 @@ from tracejit.tracer.interpreter import bind
 __all__ = [
     "BesselI0e",
     "BesselI1e",
+    "ComplexPolygamma",
     "Digamma",
     "ErfInv",
     "Erfc",
@@ -134,6 +136,35 @@ class Gamma(_Operation):
 
     def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
         return (lambda: mul(out, bind(Digamma(), xs[0])),)
+
+
+@frozen(eq=False)
+class ComplexPolygamma(Elementwise):
+    """Of complex numbers the derivative of an order of digamma; log(gamma(x)) for order -1."""
+
+    name = "complex_polygamma"
+    kinds = "c"
+    order: int
+
+    def _of_parts(self, z: tuple[Term, Term]) -> tuple[Term, Term]:
+        from tracejit.ir.math import complex_gamma  # for speed of import
+
+        return complex_gamma.log_gamma(z) if self.order < 0 else complex_gamma.polygamma(self.order, z)
+
+    def impl(self, *args: ArrayLike) -> Result:
+        from tracejit.ir.math.evaluate import evaluate_complex  # for speed of import
+
+        return evaluate_complex(self._of_parts, args[0])
+
+    def scalar(self, b: FormBuilder, *xs: Scalar) -> Scalar:
+        (x,) = xs
+        recorder = b.recorder()
+        parts = Term(recorder, b.op("real", x)), Term(recorder, b.op("imag", x))
+        real, imaginary = self._of_parts(parts)
+        return b.op("complex", real.operand, imaginary.operand)
+
+    def partials(self, out: ArrayLike, *xs: ArrayLike) -> Partials:
+        return (lambda: bind(ComplexPolygamma(self.order + 1), xs[0]),)
 
 
 @frozen(eq=False)

@@ -13,7 +13,18 @@ from typing import Any
 
 from tracejit.ir.math.term import ScalarBuilder, Term, fma, select
 
-__all__ = ["COMPLEX_FUNCTIONS", "expand_complex", "lexicographic"]
+__all__ = [
+    "COMPLEX_FUNCTIONS",
+    "expand_complex",
+    "exp",
+    "expm1",
+    "lexicographic",
+    "log",
+    "log1p",
+    "quotient",
+    "times",
+    "where",
+]
 
 Complex = tuple[Term, Term]
 _LN2, _INF = math.log(2.0), float("inf")
@@ -196,7 +207,7 @@ def power(x: Complex, y: Complex) -> Complex:
     """
     c, d = y
     whole = c.equals(c.trunc()) & (abs(c) < 100.0) & d.equals(0.0)
-    real, imaginary = _where(whole, lambda: _whole_power(x, c), lambda: exp(_times_kept(y, log(x))))
+    real, imaginary = where(whole, lambda: _whole_power(x, c), lambda: exp(_times_kept(y, log(x))))
     one = c.equals(0.0) & d.equals(0.0)
     none, nan = x[0].equals(0.0) & x[1].equals(0.0), c.const(float("nan"))
     of_zero = select(c > 0.0, 0.0, nan)
@@ -204,7 +215,7 @@ def power(x: Complex, y: Complex) -> Complex:
     return select(one, 1.0, real), select(one, 0.0, imaginary)
 
 
-def _where(condition: Term, then: Callable[[], Complex], otherwise: Callable[[], Complex]) -> Complex:
+def where(condition: Term, then: Callable[[], Complex], otherwise: Callable[[], Complex]) -> Complex:
     """`then()` where `condition`, else `otherwise()`: each skipped where no lane needs it."""
     recorder: Any = condition.b
     real, imaginary = recorder.branch(
@@ -253,7 +264,7 @@ def _times_kept(x: Complex, y: Complex) -> Complex:
         some = left | right | over
         return select(some, far[0] * _INF, real), select(some, far[1] * _INF, imaginary)
 
-    return _where(_is_nan(real) & _is_nan(imaginary), kept, lambda: (real, imaginary))
+    return where(_is_nan(real) & _is_nan(imaginary), kept, lambda: (real, imaginary))
 
 
 def _direction(part: Term, infinite: Term, beside: Term) -> Term:

@@ -11,7 +11,7 @@ from tracejit.ir.math.term import Term
 from tracejit.ir.scalar import OPS, kernel_dtype, numpy_dtype
 from tracejit.support.nodes import frozen
 
-__all__ = ["evaluate", "evaluate_as_given"]
+__all__ = ["evaluate", "evaluate_as_given", "evaluate_complex"]
 
 
 @frozen(eq=False)
@@ -36,6 +36,15 @@ class _Evaluator:
     def rare(self, condition: _Evaluated, then: Callable[[], _Evaluated], otherwise: _Evaluated) -> _Evaluated:
         return self.op("select", condition, then(), otherwise) if np.any(condition.array) else otherwise
 
+    def branch(
+        self,
+        condition: _Evaluated,
+        then: Callable[[], Sequence[_Evaluated]],
+        otherwise: Callable[[], Sequence[_Evaluated]],
+    ) -> Sequence[_Evaluated]:
+        pairs = zip(then(), otherwise(), strict=True)
+        return [self.op("select", condition, yes, no) for yes, no in pairs]
+
     def while_loop(
         self,
         inits: Sequence[_Evaluated],
@@ -58,6 +67,19 @@ def evaluate(function: Callable[..., Term], dtype: Any, *args: Any) -> Any:
     with np.errstate(all="ignore"):
         result = np.asarray(function(*terms).operand.array).astype(kept)
     return np.broadcast_to(result, arrays[0].shape).copy()
+
+
+def evaluate_complex(function: Callable[[tuple[Term, Term]], tuple[Term, Term]], z: Any) -> Any:
+    """`function` of the two parts of complex numbers, in their precision."""
+    given, builder = np.asarray(z), _Evaluator()
+    x, y = np.real(given), np.imag(given)
+    dtype = kernel_dtype(x.dtype)
+    with np.errstate(all="ignore"):
+        found = function((Term(builder, _Evaluated(x, dtype)), Term(builder, _Evaluated(y, dtype))))
+    real, imaginary = (np.asarray(part.operand.array) for part in found)
+    out = np.empty(given.shape, given.dtype)
+    out.real, out.imag = real, imaginary
+    return out
 
 
 def evaluate_as_given(function: Callable[..., Term], *args: Any) -> Any:
