@@ -48,7 +48,7 @@ def test_what_the_page_calls_the_same_has_the_name_of_jax():
     same = TJ_NAME.findall(section("from_jax", "Names").partition("\n| JAX")[0])
     assert len(same) > 20
     script = f"""
-import jax, jax.flatten_util, jax.scipy.optimize, operator
+import jax, jax.flatten_util, jax.scipy.optimize, jax.scipy.spatial.transform, operator
 lacking = []
 for name in {[name.strip(".") for name in same]}:
     try:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
         optimize as optimize,
         signal as signal,
         sparse as sparse,
+        spatial as spatial,
         special as special,
         stats as stats,
     )
 
 _MODULES = frozenset({
-    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special",
-    "stats",
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
+    "special", "stats",
 })  # fmt: skip
 
 

@@ -15,13 +15,35 @@ _AXES = "axes with names are those of tj.vmap, for lax.psum, all_gather, all_to_
 
 NOT_HERE: dict[str, str] = {
     **dict.fromkeys(
-        ("distributed", "make_mesh", "pmap", "shard_map", "sharding", "with_sharding_constraint"), _DEVICES
+        ("NamedSharding", "distributed", "make_mesh", "pmap", "reshard", "set_mesh", "shard_map", "sharding", "smap",
+         "with_sharding_constraint"), _DEVICES
     ),
     **dict.fromkeys(
-        ("pbroadcast", "pcast", "pvary", "ragged_all_to_all"), _AXES
+        ("pbroadcast", "pcast", "precv", "psend", "pvary", "ragged_all_to_all"), _AXES
     ),
+    **dict.fromkeys(
+        ("Ref", "empty_ref", "free_ref", "freeze", "new_ref"), "arrays are changed in place: x[i] = v, x += y"
+    ),
+    **dict.fromkeys(("after_all", "create_token"), "what a program calls runs in the order of the program"),
+    **dict.fromkeys(
+        ("rng_bit_generator", "rng_uniform"), "numbers are drawn from keys: tj.random.bits(key, shape)"
+    ),
+    **dict.fromkeys(
+        ("explain_cache_misses", "log_compiles"), "the logger `tracejit` tells what is compiled, f.explain() why"
+    ),
+    **dict.fromkeys(("debug_infs", "debug_nans"), "look for them in the function: np.isnan(x).any(), tj.debug.print"),
+    "effects_barrier": "tj.block_until_ready(results) waits for a program",
+    "check_tracer_leaks": "leaked tracers are always errors, with the line that has made them",
+    "clear_caches": "each function has its own programs, and f.clear_cache() forgets them",
+    "custom_batching": "tj.vmap maps what a function is made of; kernels of your own have def_vmap (tj.native.kernel)",
+    "custom_derivatives": "its functions are those of the package: tj.custom_jvp, tj.custom_vjp, tj.custom_gradient",
+    "dce_sink": "what a program does not return is left out; return it, or give it to tj.debug.callback",
+    "default_matmul_precision": "products are computed in the dtype of their operands, whatever precision= is",
+    "dtypes": "dtypes are NumPy's, and so are np.result_type, np.finfo, np.iinfo and np.issubdtype",
     "ensure_compile_time_eval": "what follows from no argument is computed where Python computes it; do so before",
     "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
+    "ragged_dot_general": "tj.lax.ragged_dot has groups of rows; write others with tj.lax.dot_general of parts",
+    "scaled_dot": "there are no floats of 8 bits; multiply by the scales before tj.lax.dot_general",
     "export": "programs are not stored; f.lower(...).text() shows them",
 }  # fmt: skip
 """Of the package and of `lax`: the name, and what to do instead."""
