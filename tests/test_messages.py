@@ -337,12 +337,12 @@ def test_static_methods_that_make_arrays():
 
 def test_arrays_of_unknown_origin_that_are_filled():
     def store(x: Any) -> Any:
-        a = np.fromiter((1.0 for _ in range(3)), float)
+        a = np.fromstring("1 1 1", sep=" ")
         a[0] = x[0]
         return a
 
     def add(x: Any) -> Any:
-        a = np.fromiter((1.0 for _ in range(3)), float)
+        a = np.fromstring("1 1 1", sep=" ")
         a += x
         return a
 

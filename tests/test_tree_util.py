@@ -202,3 +202,31 @@ def test_a_leaf_may_depend_on_its_path():
     assert str(structure) == "{'a': *, 'b': [*]}"
     mapped = t.tree_map_with_path(lambda path, x, y: (x, y), tree, tree, is_leaf=in_a, is_leaf_takes_path=True)
     assert mapped == {"a": ([1, 2], [1, 2]), "b": [(3, 3)]}
+
+
+def test_one_level_of_containers():
+    assert tree_util.flatten_one_level(TREE) == ([Point(3, {"z": 4}), [1, (2, None)]], ("b", "w"))
+    assert tree_util.flatten_one_level(Point(1, 2)) == ([1, 2], Point)
+    assert tree_util.flatten_one_level((1, [2])) == ([1, [2]], None)
+    assert tree_util.flatten_one_level(None) == ([], None)
+    keyed, besides = tree_util.flatten_one_level_with_keys(Point(1, [2]))
+    assert [(str(key), x) for key, x in keyed] == [(".x", 1), (".y", [2])]
+    assert besides is Point
+    with pytest.raises(ShapeError, match="int is a leaf, no container"):
+        tree_util.flatten_one_level(3)
+    classes = (tuple, list, dict, type(None), Point, OrderedDict, int, set, str, np.ndarray)
+    assert [tree_util.is_tree_node(c) for c in classes] == [True] * 6 + [False] * 4
+
+
+def test_a_static_field_belongs_to_the_structure():
+    @tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Layer:
+        weights: Any
+        activation: str = tj.tree.static(default="relu", metadata={"more": 1})
+
+    layer = Layer(np.ones(2), "tanh")
+    assert len(tree_util.tree_leaves(layer)) == 1
+    assert tree_util.tree_map(lambda x: x + 1, layer).activation == "tanh"
+    assert tree_util.tree_structure(layer) != tree_util.tree_structure(Layer(np.ones(2)))
+    assert dataclasses.fields(Layer)[1].metadata == {"more": 1, "static": True}

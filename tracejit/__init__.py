@@ -49,7 +49,17 @@ if TYPE_CHECKING:
     from tracejit.api.jacobian import hessian, jacfwd, jacrev
     from tracejit.api.jit import jit
     from tracejit.api.native import native
-    from tracejit.api.other_names import default_backend, device_count, jacobian, named_call, typeof
+    from tracejit.api.other_names import (
+        default_backend,
+        device_count,
+        jacobian,
+        local_device_count,
+        local_devices,
+        named_call,
+        process_count,
+        process_index,
+        typeof,
+    )
     from tracejit.api.placing import default_device, disable_jit
     from tracejit.api.range import range
     from tracejit.api.tune import tune
@@ -63,12 +73,12 @@ __version__ = "0.1.0"
 __all__ = [
     "Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "closure_convert", "config",
     "custom_gradient", "custom_jvp", "custom_vjp", "debug", "default_backend", "default_device", "device_count",
-    "device_get", "device_put", "devices", "disable_jit", "errors", "eval_shape", "experimental", "flatten_util",
-    "float0", "grad", "hessian", "image", "io_callback", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
-    "linear_transpose", "linearize", "list_backends", "make_jaxpr", "named_call", "named_scope", "native", "nn",
-    "numpy", "ops", "pure_callback", "random", "range", "register_intrinsic", "register_lowering",
-    "register_scalar_op", "remat", "scipy", "tree", "tree_util", "tune", "typeof", "unroll", "value_and_grad",
-    "vjp", "vmap",
+    "device_get", "device_put", "devices", "disable_jit", "errors", "eval_shape", "experimental",
+    "flatten_util", "float0", "grad", "hessian", "image", "io_callback", "jacfwd", "jacobian", "jacrev", "jit",
+    "jvp", "lax", "linear_transpose", "linearize", "list_backends", "local_device_count", "local_devices",
+    "make_jaxpr", "named_call", "named_scope", "native", "nn", "numpy", "ops", "process_count", "process_index",
+    "pure_callback", "random", "range", "register_intrinsic", "register_lowering", "register_scalar_op",
+    "remat", "scipy", "tree", "tree_util", "tune", "typeof", "unroll", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 _MODULES = (
@@ -83,7 +93,11 @@ _HOME = {
     "Array": "api.array", "checkpoint": "api.custom", "custom_jvp": "api.custom", "custom_vjp": "api.custom",
     "default_device": "api.placing", "disable_jit": "api.placing",
     "device_get": "api.devices", "device_put": "api.devices", "devices": "api.devices",
-    **dict.fromkeys(["default_backend", "device_count", "jacobian", "named_call", "typeof"], "api.other_names"),
+    **dict.fromkeys(
+        ["default_backend", "device_count", "jacobian", "local_device_count", "local_devices", "named_call",
+         "process_count", "process_index", "typeof"],
+        "api.other_names",
+    ),
     "io_callback": "api.callbacks", "pure_callback": "api.callbacks", "closure_convert": "api.closures",
     "custom_gradient": "api.custom_gradient", "float0": "api.differentiable", "grad": "api.autodiff",
     "hessian": "api.jacobian",

@@ -1,5 +1,8 @@
 """Pytrees under the names of `jax.tree`; see `tracejit.tree_util`."""
 
+import dataclasses
+from typing import Any
+
 from tracejit.tree_util import (
     tree_all as all,
     tree_broadcast as broadcast,
@@ -18,5 +21,22 @@ from tracejit.tree_util import (
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path", "reduce",
-    "reduce_associative", "structure", "transpose", "unflatten",
+    "reduce_associative", "static", "structure", "transpose", "unflatten",
 ]  # fmt: skip
+
+
+def static(**kwargs: Any) -> Any:
+    """A field of a data class that `tree_util.register_dataclass` takes for part of the structure.
+
+    kwargs: those of `dataclasses.field`.
+
+    >>> import dataclasses, tracejit as tj
+    >>> @tj.tree_util.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weights: list
+    ...     name: str = tj.tree.static(default="")
+    >>> tj.tree.leaves(Layer([1, 2], "first"))
+    [1, 2]
+    """
+    return dataclasses.field(metadata={**(kwargs.pop("metadata", None) or {}), "static": True}, **kwargs)

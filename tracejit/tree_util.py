@@ -19,6 +19,7 @@ from tracejit.support.tree import (
     LEAF,
     TreeDef,
     flatten,
+    is_node_class,
     map_tree,
     register_node,
     split_node,
@@ -26,13 +27,13 @@ from tracejit.support.tree import (
 )
 
 __all__ = [
-    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
-    "TreeDef", "all_leaves", "flatten", "keystr", "map_tree", "register_dataclass", "register_node",
-    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
-    "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast", "tree_flatten",
-    "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce",
-    "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children",
-    "treedef_is_leaf", "treedef_tuple", "unflatten",
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
+    "TreeDef", "all_leaves", "flatten", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node",
+    "keystr", "map_tree", "register_dataclass", "register_node", "register_pytree_node",
+    "register_pytree_node_class", "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static",
+    "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path",
+    "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_structure", "tree_transpose",
+    "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple", "unflatten",
 ]  # fmt: skip
 
 C = TypeVar("C", bound=type)
@@ -366,6 +367,9 @@ class FlattenedIndexKey:
         return f"[<flat index {self.key}>]"
 
 
+KeyEntry = SequenceKey | DictKey | GetAttrKey | FlattenedIndexKey
+"""A step of a path; classes registered with keys may have others."""
+
 _FIELDS: dict[type, tuple[str, ...]] = {}  # of registered data classes: the names of their children
 _KEYED: dict[type, Callable[[Any], Iterable[tuple[Any, Any]]]] = {}  # of classes that give keys: (key, child) of each
 
@@ -381,6 +385,56 @@ def _keys_of(x: Any, kind: Any, data: Any, count: int) -> list[Any]:
         return [key for key, _ in _KEYED[kind](x)]
     names = _FIELDS.get(kind) or (getattr(kind, "_fields", None) if data == "namedtuple" else None)
     return [FlattenedIndexKey(k) for k in range(count)] if names is None else [GetAttrKey(n) for n in names]
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether objects of a class are containers, not leaves.
+
+    >>> import tracejit as tj
+    >>> tj.tree_util.is_tree_node(list), tj.tree_util.is_tree_node(set)
+    (True, False)
+    """
+    return is_node_class(typ)
+
+
+def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
+    """(what a container holds, what it is besides: the keys of a dict in order, the class of a named tuple, what a
+    registered class says, else None).
+
+    Raises: ShapeError, a ValueError, for a leaf.
+
+    >>> import tracejit as tj
+    >>> tj.tree_util.flatten_one_level({"b": [1, 2], "a": 3})
+    ([3, [1, 2]], ('a', 'b'))
+    """
+    kind, data, children = _one_level(tree)
+    return list(children), _besides(kind, data)
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    """As `flatten_one_level`, with the key of each child before it.
+
+    Raises: ShapeError, a ValueError, for a leaf.
+
+    >>> import tracejit as tj
+    >>> tj.tree_util.flatten_one_level_with_keys([5])
+    ([(SequenceKey(idx=0), 5)], None)
+    """
+    kind, data, children = _one_level(tree)
+    return list(zip(_keys_of(tree, kind, data, len(children)), children, strict=True)), _besides(kind, data)
+
+
+def _one_level(tree: Any) -> tuple[Any, Any, Sequence[Any]]:
+    split = _split(tree)
+    if split is None:
+        raise ShapeError(f"{type(tree).__name__} is a leaf, no container", location=user_location())
+    return split
+
+
+def _besides(kind: Any, data: Any) -> Any:
+    if kind == "dict":
+        return tuple(data)
+    return kind if data == "namedtuple" else data
 
 
 def tree_leaves_with_path(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.support.errors import BackendError, ConcretizationError, DtypeError
+from tracejit.support.errors import BackendError, ConcretizationError, DtypeError, OptionError
 
 
 def test_a_function_gives_its_gradient_beside_its_result():
@@ -39,7 +39,10 @@ def test_names_of_what_is_here():
         tj.typeof("x")
     assert tj.named_call(lambda x: x + 1)(2) == 3
     assert tj.default_backend() == tj.config.backend
-    assert tj.device_count() == len(tj.devices())
+    assert tj.device_count() == len(tj.devices()) == len(tj.local_devices()) == tj.local_device_count()
+    assert (tj.process_count(), tj.process_index()) == (1, 0)
+    with pytest.raises(OptionError, match="there is one process, 0, and no process 3"):
+        tj.local_devices(3)
 
 
 def test_errors_by_the_names_of_jax():

@@ -89,6 +89,7 @@ from numpy import (
     unsignedinteger as unsignedinteger,
     ushort as ushort,
 )
+from numpy.exceptions import ComplexWarning as ComplexWarning
 
 from tracejit.api.array import own
 from tracejit.numpy import (
@@ -129,6 +130,7 @@ from tracejit.numpy.powers import *  # noqa: F403
 from tracejit.numpy.putting import *  # noqa: F403
 from tracejit.numpy.quantiles import *  # noqa: F403
 from tracejit.numpy.queries import *  # noqa: F403
+from tracejit.numpy.reading import *  # noqa: F403
 from tracejit.numpy.real_functions import *  # noqa: F403
 from tracejit.numpy.redirected import fill_nested, fromfunction  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from tracejit.numpy.reductions import *  # noqa: F403
@@ -150,6 +152,7 @@ from tracejit.tracer.interpreter import current_interpreter, eager
 from tracejit.tracer.tables import LATE
 
 __array_api_version__ = "2025.12"
+complex_, float_ = complex128, float64  # JAX's names
 
 LATE["scipy.special"] = lambda: import_module("tracejit.numpy.special").enter()
 

@@ -39,6 +39,7 @@ from tracejit.numpy.axes import unsupported
 from tracejit.numpy.index_syntax import Grid, Joined
 from tracejit.numpy.promotion import as_array, fitting, leaves_of, to_dtype
 from tracejit.numpy.queries import broadcast_shapes, isscalar
+from tracejit.numpy.reading import fromfile, fromiter
 from tracejit.support.typing import ArrayLike, DTypeLike, Result, ShapeLike
 from tracejit.tracer import math_functions
 from tracejit.tracer.absence import used
@@ -48,7 +49,7 @@ from tracejit.tracer.substitutes import CREATION, REDIRECTED, Redirected, redire
 from tracejit.tracer.tables import FUNCTIONS, METHODS, UFUNCS
 from tracejit.tracer.tracer import Tracer
 
-__all__ = ["fill_nested", "fromfunction", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
+__all__ = ["fill_nested", "fromfunction", "memory_of", "ndenumerate", "new_array", "nditer", "resize", "vectorize"]
 
 _MODULES = (
     conversions, convolution, creation, differences, einstein, evenly_spaced, inserting, joining, linear,
@@ -156,7 +157,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Result:
     return np.resize(a, new_shape)
 
 
-def _frombuffer(buffer: Any, *args: Any, **kwargs: Any) -> Any:
+def memory_of(buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """np.frombuffer, which asks the memory of an array itself."""
     if isinstance(buffer, Tracer):
         raise unsupported("np.frombuffer of a traced array reads its bits; x.astype(dtype) converts, x.ravel() is flat")
@@ -203,7 +204,9 @@ def _fill() -> None:
         REDIRECTED[id(written)] = Redirected(written, substitute)
     redirect_members(
         {
-            np.frombuffer: _frombuffer,
+            np.frombuffer: memory_of,
+            np.fromiter: fromiter,
+            np.fromfile: fromfile,  # a path would be opened with the globals of the function
             np.resize: resize,
             np.broadcast_shapes: broadcast_shapes,
             np.mask_indices: positions.mask_indices,

@@ -13,7 +13,8 @@ from tracejit.support.errors import TracerError
 from tracejit.support.nodes import frozen
 
 __all__ = [
-    "LEAF", "TreeDef", "flatten", "flatten_like", "flatten_with_paths", "map_tree", "register_node",
+    "LEAF", "TreeDef", "flatten", "flatten_like", "flatten_with_paths", "is_node_class", "map_tree",
+    "register_node",
     "split_node", "unflatten",
 ]  # fmt: skip
 
@@ -86,6 +87,17 @@ def register_node(
     """
     _NODES[cls] = (to_children, from_children)
     return cls
+
+
+def is_node_class(cls: type) -> bool:
+    """Whether objects of a class are containers.
+
+    >>> is_node_class(dict), is_node_class(set)
+    (True, False)
+    """
+    if cls in (tuple, list, dict, type(None)) or cls in _NODES:
+        return True
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
 class _Keys(tuple[Any, ...]):
