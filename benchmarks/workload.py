@@ -38,7 +38,8 @@ class Workload:
         `jax` and `tracejit` need none where the NumPy function serves: it is jitted, for JAX with `np` read as
         `jax.numpy`.
     tolerance: dtype -> largest error over the largest reference value. For integer results: the fraction allowed to
-    differ. peers_take_numpy: JAX gets NumPy arrays instead of its own (to time the crossing).
+    differ. measure: the error over what is allowed, of one array, where frameworks give other numbers: random ones.
+    peers_take_numpy: JAX gets NumPy arrays instead of its own (to time the crossing).
     """
 
     name: str
@@ -50,6 +51,7 @@ class Workload:
     tolerance: Mapping[str, float] = field(factory=lambda: {"f4": 2e-5, "f8": 1e-12})
     reference: Callable[..., Tree] | None = None
     peers_take_numpy: bool = False
+    measure: Callable[[Case, np.ndarray], float] | None = None
 
     @property
     def cases(self) -> list[Case]:
@@ -90,6 +92,8 @@ class Workload:
         arrays = leaves(got)
         if [np.shape(a) for a in arrays] != [w.shape for w in want]:
             return float("inf")
+        if self.measure is not None:
+            return max(self.measure(case, a) for a in arrays)
         worst = max(distance(a, w) for a, w in zip(arrays, want, strict=True))
         allowed = self.tolerance[case.dtype]
         return worst / allowed if allowed else float("inf") if worst else 0.0

@@ -116,7 +116,21 @@ def _sqrt_and_log_only():
 def test_names_of_rows_are_unique_and_carry_their_dtype():
     names = [case.name for workload in ALL.values() for case in workload.cases]
     assert len(names) == len(set(names))
-    assert {name.split()[-1] for name in names} == {"f4", "f8"}
+    assert {name.split()[-1] for name in names} == {"f4", "f8", "u4"}
+
+
+@pytest.mark.parametrize("name", ["random_uniform", "random_normal", "random_bits"])
+def test_random_numbers_of_another_distribution_do_not_count(name):
+    workload = ALL[name]
+    for case in workload.cases:
+        key, like = workload.inputs(case)
+        like = like[:20_000]
+        right = workload.numpy(key, like)
+        want = [right.astype(np.float64)]
+        assert workload.error(case, right, want) <= 1
+        off = np.sort(right), right.astype(np.longdouble), right // 2 if right.dtype.kind == "u" else right * 0.9
+        for wrong in (*off, right[:9]):
+            assert workload.error(case, wrong, want) > 1
 
 
 def test_straight_line_uses_every_operation_and_stays_small():
