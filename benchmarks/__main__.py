@@ -34,9 +34,10 @@ SENSITIVE = (
 
 METHOD = """One process per framework; batches of about 30 ms are interleaved in rotating order, with pauses in which
 the threads of the one before fall asleep, and every ratio is the median over the rounds of the ratio within one round.
-Before a time counts, the result is compared with NumPy in float64, random numbers with their distribution. All frameworks have the same cores. JAX gets its
-own arrays as inputs and is waited for; Numba's versions are explicit loops with `prange` and `fastmath`; tracejit's are
-the NumPy functions under `tj.jit`, with `tj.lax.fori_loop`, `tj.lax.while_loop` and `tj.vmap` for loops."""
+Before a time counts, the result is compared with NumPy in float64, random numbers with their distribution. All
+frameworks have the same cores. JAX gets its own arrays as inputs and is waited for; Numba's versions are explicit loops
+with `prange` and `fastmath`; tracejit's are the NumPy functions under `tj.jit`, with `tj.lax.fori_loop`,
+`tj.lax.while_loop` and `tj.vmap` for loops."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

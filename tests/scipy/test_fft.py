@@ -129,6 +129,51 @@ def test_hermitian_transforms_undo_each_other():
     np.testing.assert_allclose(ours.hfftn(half, X.shape), X, rtol=0, atol=1e-15 * 8)
 
 
+HANKEL = {
+    "even": (16, 0.1, 0.5, 0.0, 0.0),
+    "odd, offset": (33, 0.05, 1.0, 0.3, 0.0),
+    "biased": (64, 0.2, 0.0, -0.2, 0.4),
+    "of a negative order": (20, 0.1, -0.5, 0.1, -0.3),
+    "whole bias": (20, 0.1, -2.0, 0.1, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", HANKEL)
+def test_hankel_transforms(name: str):
+    theirs = pytest.importorskip("scipy.fft")
+    n, dln, mu, offset, bias = HANKEL[name]
+    x = np.random.default_rng(n).normal(size=(3, n))
+    for function in ("fht", "ifht"):
+        of_scipy, of_ours = getattr(theirs, function), getattr(ours, function)
+        want = of_scipy(x, dln, mu, offset, bias)
+        for call in (of_ours, tj.jit(of_scipy, static_argnums=(1, 2, 3, 4))):
+            got = call(x, dln, mu, offset, bias)
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-12 * np.abs(want).max())
+    np.testing.assert_allclose(ours.fhtoffset(dln, mu, 0.7, bias), theirs.fhtoffset(dln, mu, 0.7, bias), rtol=1e-12)
+    there = ours.fht(x, dln, mu, offset, bias)
+    np.testing.assert_allclose(ours.ifht(there, dln, mu, offset, bias), x, rtol=0, atol=1e-10)
+    matrix = np.asarray(ours.fht(np.eye(n), dln, mu, offset, bias)).T
+    np.testing.assert_allclose(
+        tj.jacrev(lambda x: ours.fht(x, dln, mu, offset, bias))(x[0]), matrix, rtol=0, atol=1e-12 * np.abs(matrix).max()
+    )
+
+
+def test_singular_hankel_transforms_warn():
+    theirs = pytest.importorskip("scipy.fft")
+    x = np.random.default_rng(1).normal(size=16)
+    for function, rest in (
+        ("fht", (0.1, -1.0, 0.0, -2.0)),
+        ("fht", (0.1, 0.5, 0.0, -1.5)),
+        ("ifht", (0.1, 0.5, 0.0, 1.5)),
+        ("ifht", (0.1, 0.0, 0.0, 1.0)),
+    ):
+        with pytest.warns(RuntimeWarning, match="consider changing the bias"):
+            got = getattr(ours, function)(x, *rest)
+        with pytest.warns(UserWarning, match="consider changing the bias"):
+            want = getattr(theirs, function)(x, *rest)
+        np.testing.assert_allclose(got, want, rtol=1e-9)
+
+
 def test_fast_lengths():
     def is_smooth(n: int) -> bool:
         for p in (2, 3, 5):

@@ -10,13 +10,11 @@ import tracejit as tj
 from tracejit.support.errors import ConcretizationError
 
 pytest.importorskip("scipy")
-import scipy.fft
 import scipy.integrate
 import scipy.interpolate
 import scipy.signal
 
 CASES: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "scipy.fft.fht": (lambda x: scipy.fft.fht(x, 0.1, 0.0), "call it before or after"),
     "scipy.integrate.simpson": (scipy.integrate.simpson, "call it before or after"),
     "scipy.signal.lfilter": (lambda x: scipy.signal.lfilter([1.0], [1.0, 0.5], x), "use tj.scipy.signal.lfilter"),
     "scipy.signal.convolve": (lambda x: scipy.signal.convolve(x, x), "use tj.scipy.signal.convolve"),

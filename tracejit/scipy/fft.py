@@ -13,15 +13,16 @@ from tracejit.lax.operands import array, aval, reject
 from tracejit.numpy import fourier
 from tracejit.primitives.complex_numbers import conj
 from tracejit.primitives.fourier import next_smooth
+from tracejit.scipy.hankel import fht, fhtoffset, ifht
 from tracejit.scipy.trigonometric import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from tracejit.support.axes import axis_index
 from tracejit.support.typing import ArrayLike, Result
 from tracejit.tracer.substitutes import redirect_members
 
 __all__ = [
-    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn",
-    "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft",
-    "irfft2", "irfftn", "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn",
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "hfft2",
+    "hfftn", "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ifht", "ihfft", "ihfft2",
+    "ihfftn", "irfft", "irfft2", "irfftn", "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
 
@@ -157,5 +158,5 @@ def enter() -> None:
 
 _TRACED = {name: globals()[name] for name in __all__}
 globals().update({
-    _name: returning_arrays(globals()[_name]) for _name in __all__ if not _name.endswith("fast_len")
+    _name: returning_arrays(globals()[_name]) for _name in __all__ if not _name.endswith(("fast_len", "offset"))
 })  # fmt: skip
