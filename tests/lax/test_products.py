@@ -73,6 +73,29 @@ def test_groups_of_rows_have_derivatives():
     np.testing.assert_allclose(right, [np.stack([x[a:b].sum(0)] * 4, 1) for a, b in ((0, 2), (2, 4))])
 
 
+def test_products_of_numbers_with_scales_of_blocks():
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((2, 3, 8)), rng.standard_normal((2, 8, 4))
+    of_x, of_y = rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 4, 4))
+    want = (x * np.repeat(of_x, 4, 2)) @ (y * np.repeat(of_y, 2, 1))
+    f = tj.jit(lambda x, y, a, b: lax.scaled_dot(x, y, lhs_scale=a, rhs_scale=b))
+    np.testing.assert_allclose(f(x, y, of_x, of_y), want)
+    np.testing.assert_allclose(lax.scaled_dot(x[0], y[0], rhs_scale=of_y[0]), x[0] @ (y[0] * np.repeat(of_y[0], 2, 0)))
+    turned = lax.scaled_dot(
+        y, x, lhs_scale=of_y, dimension_numbers=(((1,), (2,)), ((0,), (0,))), preferred_element_type=np.float32
+    )
+    assert turned.dtype == np.float32
+    np.testing.assert_allclose(turned, np.einsum("bkn,bmk->bnm", y * np.repeat(of_y, 2, 1), x), rtol=1e-5, atol=1e-5)
+    slopes = tj.grad(lambda a: f(x, y, a, of_y).sum())(of_x)
+    each = x * (y * np.repeat(of_y, 2, 1)).sum(2)[:, None]
+    np.testing.assert_allclose(slopes, each.reshape(2, 3, 2, 4).sum(3))
+    for a in (of_x[0], of_x[:, :2], of_x[:, :, [0, 1, 1]]):
+        with pytest.raises(ShapeError, match=r"lhs_scale .* does not fit"):
+            lax.scaled_dot(x, y, lhs_scale=a)
+    with pytest.raises(ShapeError, match="are no matrices"):
+        lax.scaled_dot(x, y[0])
+
+
 def test_what_is_not_supported_is_refused_by_name():
     x, y = np.ones((2, 3)), np.ones((1, 3, 4))
     with pytest.raises(UnsupportedError, match="group_offset"):

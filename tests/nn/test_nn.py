@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.support.errors import ShapeError
 
 nn = tj.nn
 
@@ -264,3 +265,16 @@ def test_networks_run_on_other_backends(backend: str):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"module 'tracejit.nn' has no attribute 'initialisers'"):
         _ = nn.initialisers
+
+
+def test_products_of_rows_with_scales_of_blocks():
+    rng = np.random.default_rng(9)
+    x, y = rng.normal(size=(2, 3, 6)), rng.normal(size=(2, 5, 6))
+    a, b = rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 5, 3))
+    want = np.einsum("bmk,bnk->bmn", x * np.repeat(a, 3, 2), y * np.repeat(b, 2, 2))
+    np.testing.assert_allclose(tj.nn.scaled_matmul(x, y, a, b, np.float64), want)
+    got = tj.jit(lambda *v: tj.nn.scaled_matmul(*v))(x.astype("f2"), y, a, b)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, want, rtol=0.02, atol=0.02)
+    with pytest.raises(ShapeError, match="takes arrays of rank 3"):
+        tj.nn.scaled_matmul(x[0], y, a, b)

@@ -83,3 +83,15 @@ def test_limits_of_floats_are_floats_of_pythons(dtype):
 def test_diagonals_that_no_matrix_has(k):
     for f in (np.eye, np.tri):
         np.testing.assert_array_equal(tj.jit(lambda x, f=f: f(3, k=k) + x)(0.0), f(3, k=k))
+
+
+def test_the_common_type_of_arrays():
+    x = np.ones(3)
+    for dtypes in (("f4", "f2"), ("f4", "i4"), ("c8", "f8"), ("i1", "u2"), ("f2",)):
+        arrays = [x.astype(d) for d in dtypes]
+        seen: list[Any] = []
+        tj.jit(lambda *a: seen.append(np.common_type(*a)) or a[0])(*arrays)  # noqa: B023
+        assert seen[-1] is np.common_type(*arrays)
+        assert tj.numpy.common_type(*arrays) is seen[-1]
+    with pytest.raises(TypeError, match="non-numeric"):
+        tj.jit(lambda x: np.common_type(x > 0) and x)(x)

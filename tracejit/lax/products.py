@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tracejit.ir.extents import same_extent
 from tracejit.lax.operands import array, aval, operands, reject
 from tracejit.primitives import contraction, shape as p
 from tracejit.primitives.comparison import Le, Lt
 from tracejit.primitives.creation import iota
 from tracejit.primitives.cumulative import cumulative
-from tracejit.primitives.elementwise import convert, select
+from tracejit.primitives.elementwise import convert, mul, select
 from tracejit.primitives.indexing import gather
 from tracejit.primitives.reduction import reduce_sum
 from tracejit.support.dtypes import canonical
@@ -21,7 +23,7 @@ from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, DTypeLike, Result
 from tracejit.tracer.interpreter import bind
 
-__all__ = ["batch_matmul", "dot", "dot_general", "ragged_dot"]
+__all__ = ["batch_matmul", "dot", "dot_general", "ragged_dot", "scaled_dot"]
 
 
 def _product_dtype(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
@@ -118,6 +120,61 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
         raise reject(f"[batch_matmul] arrays of one rank, not of {rank} and {aval(y).ndim}")
     lead = tuple(range(rank - 2))
     return dot_general(x, y, (((rank - 1,), (rank - 2,)), (lead, lead)), precision)
+
+
+def scaled_dot(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
+    dimension_numbers: Any = None,
+    preferred_element_type: DTypeLike = None,
+) -> Result:
+    """`dot_general` of operands times their scales, of which one stands for several numbers along contracted axes.
+
+    lhs_scale, rhs_scale: of the ranks of the operands, None for 1; contracted extents divide those of the operands.
+    dimension_numbers: as in `dot_general`; by default matrix products, of rank 2 or in a stack of rank 3.
+    preferred_element_type: of the result, by default that in which operands and scales meet.
+
+    Raises: ShapeError for other ranks and extents.
+    Source: JAX's lax.scaled_dot, for floats of 8 bits, which there are not here.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.lax.scaled_dot(np.ones((1, 4)), np.ones((4, 1)), lhs_scale=np.array([[10.0, 1.0]]))
+    array([[22.]])
+    """
+    x, y = array(lhs), array(rhs)
+    if dimension_numbers is None:
+        rank = aval(x).ndim
+        if rank not in (2, 3) or aval(y).ndim != rank:
+            raise reject(f"[scaled_dot] {aval(x)} and {aval(y)} are no matrices; give dimension_numbers")
+        batch = tuple(range(rank - 2))
+        dimension_numbers = (((rank - 1,), (rank - 2,)), (batch, batch))
+    (of_x, of_y), _ = dimension_numbers
+    x, y = _scaled("lhs_scale", x, lhs_scale, of_x), _scaled("rhs_scale", y, rhs_scale, of_y)
+    return dot_general(x, y, dimension_numbers, preferred_element_type=preferred_element_type)
+
+
+def _scaled(name: str, x: ArrayLike, scale: ArrayLike | None, contracted: Sequence[int]) -> Result:
+    if scale is None:
+        return x
+    by = array(scale)
+    have, given = aval(x).shape, aval(by).shape
+    axes = {k % len(have) for k in contracted}
+    if len(given) != len(have) or any(
+        int(n) % max(int(s), 1) if k in axes else not same_extent(n, s)
+        for k, (n, s) in enumerate(zip(have, given, strict=True))
+    ):
+        raise reject(f"[scaled_dot] {name} {aval(by)} does not fit {aval(x)}, contracted along {tuple(contracted)}")
+    wide: list[Any] = []
+    kept: list[int] = []
+    for k, (n, s) in enumerate(zip(have, given, strict=True)):
+        kept.append(len(wide))
+        wide += [s, int(n) // max(int(s), 1)] if k in axes else [n]
+    dtype = _product_dtype(aval(x).dtype, aval(by).dtype)
+    spread = p.reshape(p.broadcast_in_dim(convert(by, dtype), tuple(wide), tuple(kept)), have)
+    return mul(convert(x, dtype), spread)
 
 
 def ragged_dot(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.extents import same_extent
+from tracejit.lax.products import scaled_dot
 from tracejit.numpy import reductions as r, ufuncs as u
 from tracejit.numpy.einstein import einsum
 from tracejit.numpy.evenly_spaced import arange
@@ -18,7 +19,7 @@ from tracejit.support.errors import ShapeError, UnsupportedError
 from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, AxisLike, DTypeLike, Result
 
-__all__ = ["dot_product_attention", "logmeanexp", "one_hot", "standardize"]
+__all__ = ["dot_product_attention", "logmeanexp", "one_hot", "scaled_matmul", "standardize"]
 
 
 def logmeanexp(x: ArrayLike, axis: AxisLike = None, where: ArrayLike | None = None, keepdims: bool = False) -> Result:
@@ -186,3 +187,39 @@ def _seen(
             each = as_array(lengths)
             both(u.less(place, reshape(each, (*aval(each).shape, 1, 1, 1))))
     return found
+
+
+def scaled_matmul(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Result:
+    """Products of the rows of lhs with those of rhs, each number times the scale of its block.
+
+    lhs: [b, m, k], rhs: [b, n, k] -> [b, m, n]; lhs_scales: [b, m, k / size of a block], rhs_scales likewise.
+
+    Raises: ShapeError for other shapes.
+    Source: JAX's nn.scaled_matmul.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.nn.scaled_matmul(np.ones((1, 1, 2)), np.ones((1, 1, 2)), np.full((1, 1, 1), 0.5), np.full((1, 1, 2), 3.0))
+    Array([[[3.]]], dtype=float32)
+    """
+    dimensions = (((2,), (2,)), ((0,), (0,)))
+    given = [as_array(x) for x in (lhs, rhs, lhs_scales, rhs_scales)]
+    if any(aval(x).ndim != 3 for x in given):
+        raise ShapeError(
+            f"scaled_matmul takes arrays of rank 3, not {', '.join(str(aval(x)) for x in given)}",
+            location=user_location(),
+        )
+    x, y, of_x, of_y = (to_dtype(v, np.promote_types(aval(v).dtype, np.float32)) for v in given)
+    return scaled_dot(
+        x,
+        y,
+        lhs_scale=of_x,
+        rhs_scale=of_y,
+        dimension_numbers=dimensions,
+        preferred_element_type=preferred_element_type,
+    )

@@ -10,6 +10,8 @@ from tracejit.ir.extents import Dim, Extent
 from tracejit.numpy.axes import as_shape, unsupported
 from tracejit.numpy.promotion import broadcast_shapes as common_shape
 from tracejit.support.dtypes import PYTHON_NUMBERS
+from tracejit.support.errors import DtypeError
+from tracejit.support.source import user_location
 from tracejit.support.typing import ArrayLike, Result, ShapeLike, has_aval
 from tracejit.tracer.captured import CellTracer
 from tracejit.tracer.cell import tell_apart
@@ -17,8 +19,8 @@ from tracejit.tracer.tables import FUNCTIONS
 from tracejit.tracer.tracer import Tracer
 
 __all__ = [
-    "broadcast_shapes", "can_cast", "isdtype", "isscalar", "issubdtype", "may_share_memory", "min_scalar_type",
-    "promote_types", "result_type", "shares_memory",
+    "broadcast_shapes", "can_cast", "common_type", "isdtype", "isscalar", "issubdtype", "may_share_memory",
+    "min_scalar_type", "promote_types", "result_type", "shares_memory",
 ]  # fmt: skip
 
 
@@ -36,6 +38,21 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         return PYTHON_NUMBERS[x.dtype.kind] if x.aval.weak and not x.shape else x.dtype
 
     return np.result_type(*map(plain, arrays_and_dtypes))
+
+
+def common_type(*arrays: ArrayLike) -> Any:
+    """The floating-point or complex type in which arrays meet; integers count as float64.
+
+    Raises: DtypeError, a TypeError, for bools.
+
+    >>> import numpy as np, tracejit as tj
+    >>> tj.numpy.common_type(np.ones(2, np.float32), np.arange(3)).__name__
+    'float64'
+    """
+    dtypes = [x.aval.dtype if has_aval(x) else np.asarray(x).dtype for x in arrays]
+    if any(dtype.kind not in "iufc" for dtype in dtypes):
+        raise DtypeError("np.common_type: can't get common type for non-numeric array", location=user_location())
+    return np.common_type(*[np.empty(0, dtype) for dtype in dtypes])
 
 
 def broadcast_shapes(*args: ShapeLike) -> tuple[Extent, ...]:
@@ -151,6 +168,6 @@ def _base(x: ArrayLike) -> Result:
 
 
 FUNCTIONS.update({
-    np.result_type: result_type, np.can_cast: can_cast, np.shares_memory: shares_memory,
+    np.result_type: result_type, np.common_type: common_type, np.can_cast: can_cast, np.shares_memory: shares_memory,
     np.may_share_memory: may_share_memory, np.min_scalar_type: min_scalar_type,
 })  # fmt: skip

@@ -43,7 +43,10 @@ NOT_HERE: dict[str, str] = {
     "ensure_compile_time_eval": "what follows from no argument is computed where Python computes it; do so before",
     "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
     "ragged_dot_general": "tj.lax.ragged_dot has groups of rows; write others with tj.lax.dot_general of parts",
-    "scaled_dot": "there are no floats of 8 bits; multiply by the scales before tj.lax.dot_general",
+    **dict.fromkeys(
+        ("get_scaled_dot_general_config", "scaled_dot_general"),
+        "there are no floats of 8 bits; tj.lax.scaled_dot and tj.nn.scaled_matmul take scales of your own",
+    ),
     "export": "programs are not stored; f.lower(...).text() shows them",
 }  # fmt: skip
 """Of the package and of `lax`: the name, and what to do instead."""
