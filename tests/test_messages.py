@@ -257,7 +257,7 @@ OUTSIDE = "call it before or after the compiled function"
     ("function", "message"),
     [
         (lambda x: np.savetxt("x.txt", x), f"np.savetxt is not supported in traced code; {OUTSIDE}"),
-        (lambda x: np.common_type(x), f"np.common_type is not supported in traced code; {OUTSIDE}"),
+        (lambda x: np.datetime_as_string(x), f"np.datetime_as_string is not supported in traced code; {OUTSIDE}"),
         (lambda x: scipy.special.ellipk(x), f"scipy.special.ellipk is not supported in traced code; {OUTSIDE}"),
         (
             lambda x: x.getfield(np.int64),

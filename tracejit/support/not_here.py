@@ -39,7 +39,7 @@ NOT_HERE: dict[str, str] = {
     "custom_derivatives": "its functions are those of the package: tj.custom_jvp, tj.custom_vjp, tj.custom_gradient",
     "dce_sink": "what a program does not return is left out; return it, or give it to tj.debug.callback",
     "default_matmul_precision": "products are computed in the dtype of their operands, whatever precision= is",
-    "dtypes": "dtypes are NumPy's, and so are np.result_type, np.finfo, np.iinfo and np.issubdtype",
+    "dtypes": "dtypes are NumPy's; np.result_type and np.can_cast tell of them, in traced functions too",
     "ensure_compile_time_eval": "what follows from no argument is computed where Python computes it; do so before",
     "enable_x64": "dtypes are NumPy's, with 64 bits; give dtype=np.float32 where fewer are wanted",
     "ragged_dot_general": "tj.lax.ragged_dot has groups of rows; write others with tj.lax.dot_general of parts",
