@@ -11,7 +11,15 @@ import pytest
 
 import tracejit as tj
 from tracejit.backends.vulkan.assembly import assemble
-from tracejit.support.errors import CompileError, DtypeError, OptionError, ShapeError, UnsupportedError, UserError
+from tracejit.support.errors import (
+    CompileError,
+    DtypeError,
+    LaunchError,
+    OptionError,
+    ShapeError,
+    UnsupportedError,
+    UserError,
+)
 
 pytestmark = pytest.mark.opencl
 
@@ -298,6 +306,15 @@ def test_arrays_stay_on_their_device(backend: str):
     z = f(f(x, y), y)
     assert type(z) is tj.Array
     np.testing.assert_allclose(np.asarray(z), 2 * (2 * np.asarray(x) - np.asarray(y)) - np.asarray(y))
+
+
+@pytest.mark.parametrize("backend", ["opencl"], indirect=True)
+def test_a_kernel_of_another_number_of_parameters(backend: str):
+    own = made(sizes=lambda x, y: (x.size, 3))
+    x = RNG.random(100)
+    with pytest.raises(LaunchError, match=r"scaled has 5 parameters, and was given 6 arguments: the arrays, results"):
+        tj.jit(own, backend=backend)(x, x)
+    np.testing.assert_allclose(tj.jit(made(), backend=backend)(x, 3 * x)[0], -x)
 
 
 def test_functions_that_are_there():

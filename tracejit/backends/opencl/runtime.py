@@ -20,7 +20,7 @@ from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel
 from tracejit.backends.opencl import target
 from tracejit.backends.printing import EntryPoint, Printed
 from tracejit.support.config import variable
-from tracejit.support.errors import BackendUnavailable, CompileError
+from tracejit.support.errors import BackendUnavailable, CompileError, LaunchError
 from tracejit.support.nodes import define
 
 _POCL = "Portable Computing Language"
@@ -142,6 +142,7 @@ def _capabilities(device: Any) -> target.Capabilities:
     return target.Capabilities(
         fp64="cl_khr_fp64" in extensions,
         int64_atomics="cl_khr_int64_base_atomics" in extensions,
+        more_int64_atomics="cl_khr_int64_extended_atomics" in extensions,
         correct_divide=bool(device.single_fp_config & rounding),
         group=int(device.max_work_group_size),
         shared=int(device.local_mem_size),
@@ -249,6 +250,11 @@ class OpenCLDevice(Device):
 
     def prepare(self, function: _Function, values: Sequence[Raw | int]) -> Raw:
         handle, function.unused = function.unused or self.cl.Kernel(function.module, function.name), None
+        if handle.num_args != len(values):
+            raise LaunchError(
+                f"kernel {function.name} has {handle.num_args} parameters, and was given {len(values)} arguments: "
+                "the arrays, results among them, then the sizes"
+            )
         handle.set_args(*[np.int64(x) if isinstance(x, int) else x for x in values])
         return handle
 

@@ -1,7 +1,7 @@
 """OpenCL C 1.2: its words, its intrinsics, and what a device can do.
 
 Source: OpenCL C 1.2 specification, sections 6.1 (types), 6.12.1 (work-items), 6.12.8 (barriers), 6.12.11 (atomics) and
-the cl_khr_fp64 and cl_khr_int64_base_atomics extensions.
+the cl_khr_fp64, cl_khr_int64_base_atomics and cl_khr_int64_extended_atomics extensions.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ _SPACES = {"global": "__global", "shared": "__local", "local": ""}
 class Capabilities:
     """What code generation must know of a device.
 
-    fp64, int64_atomics: available.  correct_divide: f32 division and square root are correctly rounded when asked.
-    group: the largest work-group.  shared: bytes of local memory.  software: runs on the host's processor.
-    clang_builtins: the compiler is Clang for a processor with these instructions.  vector_bits: of that processor's
-    vectors, which kernels are then written for; 0 where the compiler makes them.
+    fp64, int64_atomics: available.  more_int64_atomics: minima, maxima and bits too.  correct_divide: f32 division and
+    square root are correctly rounded when asked.  group: the largest work-group.  shared: bytes of local memory.
+    software: runs on the host's processor.  clang_builtins: the compiler is Clang for a processor with these
+    instructions.  vector_bits: of that processor's vectors, which kernels are then written for; 0 where the compiler
+    makes them.
     """
 
     fp64: bool = True
     int64_atomics: bool = True
+    more_int64_atomics: bool = True
     correct_divide: bool = True
     group: int = 256
     shared: int = 32768
@@ -57,6 +59,8 @@ def dialect(capabilities: Capabilities) -> Dialect:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
     if capabilities.int64_atomics:
         lines.append("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable")
+    if capabilities.more_int64_atomics:
+        lines.append("#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable")
     return Dialect(
         name="OpenCL C",
         backend="opencl",
@@ -112,7 +116,7 @@ def _clang_builtins(table: Intrinsics) -> None:
 _ATOMIC_OPS = ("add", "mul", "min", "max", "and", "or", "xor")
 _ATOMIC_HELPER = """static inline void {name}(volatile {space} {T}* p, const {T} x) {{
   volatile {space} {W}* q = (volatile {space} {W}*)p;
-  {W} old = *q, seen;
+  {W} old = {exchange}(q, 0, 0), seen;
   do {{
     seen = old;
     const {T} now = {decode};
@@ -123,7 +127,9 @@ _ATOMIC_HELPER = """static inline void {name}(volatile {space} {T}* p, const {T}
 
 
 def _atomics(table: Intrinsics, capabilities: Capabilities) -> None:
-    """Every combiner on 4- and 8-byte types by compare-and-swap; integers use the device's own where there is one."""
+    """Every combiner on 4- and 8-byte types by compare-and-swap, which also reads the first value: a plain load would
+    race.  Integers use the device's own where there is one.
+    """
     for dtype in DTYPES:
         if BITS[dtype] < 32 or (BITS[dtype] == 64 and not capabilities.int64_atomics):
             continue
@@ -131,13 +137,14 @@ def _atomics(table: Intrinsics, capabilities: Capabilities) -> None:
             for op in _ATOMIC_OPS:
                 combine = table.find(f"{op}.{dtype}")
                 if combine is not None:
-                    _atomic(table, op, dtype, space, combine.template.format("now", "x"))
+                    own = op == "add" or (op != "mul" and (BITS[dtype] == 32 or capabilities.more_int64_atomics))
+                    _atomic(table, op, dtype, space, combine.template.format("now", "x"), own and not is_float(dtype))
 
 
-def _atomic(table: Intrinsics, op: str, dtype: str, space: str, result: str) -> None:
+def _atomic(table: Intrinsics, op: str, dtype: str, space: str, result: str, own: bool) -> None:
     key, T, W = f"atomic.{op}.{dtype}.{space}", _TYPES[dtype], _TYPES["u64" if BITS[dtype] == 64 else "u32"]
     prefix = "atomic" if BITS[dtype] == 32 else "atom"
-    if not is_float(dtype) and (op == "add" or (op != "mul" and BITS[dtype] == 32)):
+    if own:
         table.define(key, f"{prefix}_{op}({{0}}, {{1}})")
         return
     name, exchange = f"tj_{key.replace('.', '_')}", f"{prefix}_cmpxchg"
