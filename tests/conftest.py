@@ -30,7 +30,7 @@ hypothesis.settings.load_profile("tracejit")
 
 
 # what a newcomer writes, hidden from the lists of backends; missing tools fail its tests
-register_backend("plain_c", "tests.backends.plain_c:PlainC", priority=-1)
+register_backend("plain_c", "tests.backends.plain_c:plain_c", priority=-1)
 
 
 @functools.cache

@@ -60,13 +60,13 @@ def test_the_tutorial_is_the_example():
 def test_an_entry_point_makes_a_backend_known(monkeypatch: pytest.MonkeyPatch):
     project = tomllib.loads((PLUGIN / "pyproject.toml").read_text())
     ((name, value),) = project["project"]["entry-points"][GROUP].items()
-    assert (name, value) == ("plain_c", "tracejit_plain_c:PlainC")
+    assert (name, value) == ("plain_c", "tracejit_plain_c:plain_c")
 
     class Point:
         name = "stranger"
 
     point = Point()
-    point.value = "tests.backends.plain_c:PlainC"  # type: ignore[attr-defined]
+    point.value = "tests.backends.plain_c:plain_c"  # type: ignore[attr-defined]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point] if group == GROUP else [])
     registry._know_of_packages.cache_clear()
     try:

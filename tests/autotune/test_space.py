@@ -240,9 +240,17 @@ def test_a_kind_of_directive_proposes_its_own_candidates(monkeypatch: pytest.Mon
 
 
 def test_a_target_with_neither_vectors_nor_a_grid_runs_loops_as_they_are():
-    scalar = Target("scalar", threads=2)
+    scalar = Target("scalar")
     assert default_schedule(FLAT, scalar) == Schedule()
     assert candidates(FLAT, scalar, Schedule()) == [Schedule()]
+
+
+def test_a_target_with_threads_and_no_vectors_shares_out_loops_that_are_worth_it():
+    threads = Target("threads", threads=2)
+    assert default_schedule(parse_kernel(str(FLAT).replace("1000000", "100")), threads) == Schedule()
+    (parallel,) = default_schedule(FLAT, threads).directives
+    assert str(parallel).startswith("parallel L0 ")
+    assert default_schedule(FLAT, Target("grid", threads=2, grid=True)) == Schedule()
 
 
 def test_loops_that_are_jammed_have_few_copies():

@@ -11,9 +11,9 @@ from tracejit.backends.registry import list_backends
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "backend_plugin"))
 
-from tracejit_plain_c import PlainC
+from tracejit_plain_c import PlainC, plain_c
 
-__all__ = ["EVERY_BACKEND", "PlainC"]
+__all__ = ["EVERY_BACKEND", "PlainC", "plain_c"]
 
 EVERY_BACKEND = [*list_backends(), "plain_c"]
 """What tests of any backend run on."""

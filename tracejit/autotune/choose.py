@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracejit.autotune.heuristic import heuristic_schedule
+from tracejit.autotune.heuristic import heuristic_schedule, threads_schedule
 from tracejit.autotune.place import database_path
 from tracejit.backends.base import Target
 from tracejit.ir.kernel import Kernel
@@ -18,8 +18,12 @@ def choose(kernel: Kernel, target: Target) -> Schedule:
 
 
 def default_schedule(kernel: Kernel, target: Target) -> Schedule:
-    """The heuristic's choice where there are vectors; a grid has defaults of its own, others run loops as they are."""
-    return heuristic_schedule(kernel, target.vector_bits) if target.vector_bits else Schedule()
+    """The heuristic's choice where there are vectors, or threads; a grid has defaults of its own, others run loops as
+    they are.
+    """
+    if target.vector_bits:
+        return heuristic_schedule(kernel, target.vector_bits)
+    return threads_schedule(kernel) if target.threads > 1 and not target.grid else Schedule()
 
 
 def tuned_schedule(kernel: Kernel, target: Target) -> Schedule | None:

@@ -50,7 +50,7 @@ from tracejit.ir.schedule import (
 )
 from tracejit.support.errors import ScheduleError
 
-__all__ = ["heuristic_schedule"]
+__all__ = ["heuristic_schedule", "threads_schedule"]
 
 FEW_CHUNKS = 4
 MANY_CHUNKS = 32  # beyond it threads finish together anyway
@@ -70,6 +70,7 @@ NEAR = 16384  # bytes: as many of a block stay in the nearest cache, with all el
 # floating-point sums longer than twice this (in each lane) are folded in blocks, so that errors grow as in pairwise
 # sums
 FOLD = 128
+_SCALAR_BITS = 128  # of vectors by which the cost of loops without any is estimated: a compiler may find some
 
 
 def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
@@ -90,6 +91,17 @@ def heuristic_schedule(kernel: Kernel, vector_bits: int) -> Schedule:
     if any(isinstance(s, While) for s in walk(kernel.body)):
         out.append(WhileUnroll(4))
     return Schedule(tuple(out))
+
+
+def threads_schedule(kernel: Kernel) -> Schedule:
+    """The default schedule on a processor's threads, without vectors: the outermost loops that are worth it."""
+    names = name_loops(kernel.body)
+    out: list[Directive] = []
+    for nest in nests_of(kernel.body):
+        grain = 0 if nest.guarded else _grain(nest, vector_loops(nest, _SCALAR_BITS)[1])
+        if grain:
+            out.append(Parallel(names[nest.loop.index], grain))
+    return Schedule(tuple(_legal(kernel, out)))
 
 
 def _swept(kernel: Kernel, names: dict[Value, str], vector_bits: int) -> Schedule | None:
@@ -267,17 +279,8 @@ def _schedule_nest(
     out += [Cut(names[s.index]) for s in loops_inside if can_cut(s)]
     loops = [v for v in loops if v.loop is top or _cut_apart(v.loop, names) is None]
     out += _small_unrolls(nest, loops, names)
-    scan = any(isinstance(s, Prefix) and s.params == top.params for s in top.body)
-    recurrence = (bool(top.params) and top.combine is None) or scan or not independent(top, top.index)
-    simple = isinstance(top.lower, Const) and isinstance(top.upper, Const)
-    dynamic = not (simple and isinstance(top.upper.value, int))  # type: ignore[union-attr]
-    # what it costs where it is longest
-    most = cost if not dynamic else cost / _iterations(nest) * nest.most_iterations
-    parallel = not recurrence and simple and most > CHUNK_COST and not conflicts(top).stores
-    per_iteration = cost / max(nest.trips, 1)
-    grain = max(1, int(CHUNK_COST / max(per_iteration, 1e-3)))
-    if not dynamic:
-        grain = _balanced(grain, nest.trips)
+    grain = _grain(nest, cost)
+    parallel = grain > 0
     for v in loops:
         width, factor = lanes_of(v, vector_bits)
         block = width * factor
@@ -300,6 +303,22 @@ def _schedule_nest(
     if parallel:
         out.append(Parallel(name, grain))
     return out
+
+
+def _grain(nest: Nest, cost: float) -> int:
+    """How many iterations of the outermost loop are worth a thread; 0 where it stays on one."""
+    top = nest.loop
+    scan = any(isinstance(s, Prefix) and s.params == top.params for s in top.body)
+    recurrence = (bool(top.params) and top.combine is None) or scan or not independent(top, top.index)
+    simple = isinstance(top.lower, Const) and isinstance(top.upper, Const)
+    dynamic = not (simple and isinstance(top.upper.value, int))  # type: ignore[union-attr]
+    # what it costs where it is longest
+    most = cost if not dynamic else cost / _iterations(nest) * nest.most_iterations
+    if recurrence or not simple or most <= CHUNK_COST or conflicts(top).stores:
+        return 0
+    per_iteration = cost / max(nest.trips, 1)
+    grain = max(1, int(CHUNK_COST / max(per_iteration, 1e-3)))
+    return grain if dynamic else _balanced(grain, nest.trips)
 
 
 def _in_lanes(v: Nest, name: str, vector_bits: int) -> list[Directive]:

@@ -40,7 +40,8 @@ class Target:
     """What code generation may use, and is asked before code is made.
 
     vector_bits: of its vectors; schedules say which loops become lanes.  grid: it shares loops out over a grid itself;
-    schedules set options of that.  A target with neither gets its loops as they are.
+    schedules set options of that.  threads: schedules say which loops are parallel where there are several.  A target
+    with none of these gets its loops as they are.
     fma: products and sums are rounded once in one instruction (where not, elementary functions do without).
     lacks: what it cannot compute, with the reason and what to do instead: a dtype ("f64"), a scalar operation ("exp"),
     or one of a dtype ("exp.f16").
@@ -323,6 +324,18 @@ class Backend:
     `Timed`."""
     lowerings: ClassVar[tuple[LoweringRule, ...]] = ()
     """Its own forms of primitives."""
+    zero_copy: ClassVar[bool] = False
+    """Whether its programs work in memory that the host shares: NumPy's arrays are used in place, and those of
+    `alloc_zero_copy` are its own.
+    """
+
+    def alloc_zero_copy(self, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """A row-major array in memory that host and device share; what is in it does not matter.  dtype: as kernels
+        name it, "f32".
+
+        Raises: UnsupportedError where none is shared, OutOfMemory.
+        """
+        raise UnsupportedError(f"the {self.name} backend shares no memory with the host; tj.device_put copies arrays")
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         """Why something is no spelling of a scalar operation of so many operands (`backends.intrinsics`), as the rest

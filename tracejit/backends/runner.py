@@ -49,6 +49,7 @@ __all__ = [
 M = TypeVar("M")
 
 
+@runtime_checkable
 class Machine(Protocol[M]):
     """What a backend offers for running programs; `M` is its memory.  Calls take effect in order,
     only `download` waits.

@@ -19,6 +19,7 @@ import numpy as np
 from tracejit.backends.base import Backend, Target
 from tracejit.backends.c_like import print_kernels
 from tracejit.backends.c_scalar import Dialect, scalar_intrinsics
+from tracejit.backends.multicore import Multicore
 from tracejit.backends.nest import printable
 from tracejit.backends.runner import plan_of, run_program
 from tracejit.backends.spellings import fault_of_template
@@ -26,7 +27,7 @@ from tracejit.ir.program import Launch, Program, walk_steps
 from tracejit.ir.scalar import numpy_dtype
 from tracejit.support.errors import BackendUnavailable, CompileError, UnsupportedError
 
-__all__ = ["PlainC"]
+__all__ = ["PlainC", "plain_c"]
 
 Array = np.ndarray[Any, Any]
 
@@ -73,7 +74,7 @@ class CompiledC:
     # What the runner asks for
 
     def allocate(self, dtype: str, shape: tuple[int, ...]) -> Array:
-        return np.empty(shape, numpy_dtype(dtype))
+        return shared(dtype, shape)
 
     def upload(self, array: Array, layout: str) -> Array:
         return np.ascontiguousarray(array).reshape(array.shape) if layout == "C" else array
@@ -101,6 +102,11 @@ class CompiledC:
         function(*given)
 
 
+def shared(dtype: str, shape: tuple[int, ...]) -> Array:
+    """A row-major array, which C and NumPy both see."""
+    return np.empty(shape, numpy_dtype(dtype))
+
+
 def _built(source: str) -> ctypes.CDLL:
     """The library of a text.  Raises: CompileError."""
     with tempfile.TemporaryDirectory() as folder:
@@ -117,10 +123,14 @@ class PlainC(Backend):
     """Kernels as plain C, by gcc."""
 
     name: ClassVar[str] = "plain_c"
+    zero_copy: ClassVar[bool] = True
 
     def __init__(self) -> None:
         if shutil.which("gcc") is None:
             raise BackendUnavailable("plain_c compiles with gcc, which is not on the PATH; install it")
+
+    def alloc_zero_copy(self, dtype: str, shape: tuple[int, ...]) -> Array:
+        return shared(dtype, shape)
 
     def fault_of_spelling(self, spelling: object, arity: int) -> str:
         return fault_of_template(spelling, arity, "expressions of C")
@@ -130,3 +140,8 @@ class PlainC(Backend):
 
     def compile(self, program: Program) -> CompiledC:
         return CompiledC(program)
+
+
+def plain_c() -> Multicore:
+    """The backend on all processors: two devices, "plain_c:0" and "plain_c:1"."""
+    return Multicore(PlainC(), devices=2)

@@ -24,8 +24,28 @@ __all__ = ["InterpretedProgram", "ReferenceBackend"]
 Array = np.ndarray[Any, Any]
 
 
-class _Machine:
-    """Memory is arrays; fresh memory is poisoned, so that an element nothing wrote shows."""
+class InterpretedProgram:
+    """A program whose kernels are interpreted.  Memory is arrays; fresh memory is poisoned, so that an element nothing
+    wrote shows.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._plan = plan_of(program)
+
+    def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:
+        """The results, in the order of the signature.  Raises InternalError where a kernel breaks a rule of the IR."""
+        return run_program(self._plan, self, inputs, dims)
+
+    def text(self, stage: str) -> str:
+        """The kernels it interprets.  Raises UnsupportedError for "asm"."""
+        if stage == "asm":
+            raise UnsupportedError(
+                'the reference backend interprets kernels and has no machine code; text("code") shows the kernels'
+            )
+        return "\n\n".join(map(str, self.program.kernels()))
+
+    # What the runner asks for
 
     def allocate(self, dtype: str, shape: tuple[int, ...]) -> Array:
         return poison(shape, numpy_dtype(dtype))
@@ -52,26 +72,6 @@ class _Machine:
             {b.name: seen_as(b, a, dims) for b, a in zip(step.kernel.buffers, arguments, strict=True)},
             dims,
         )
-
-
-class InterpretedProgram:
-    """A program whose kernels are interpreted."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self._plan = plan_of(program)
-
-    def run(self, inputs: Sequence[Array], dims: dict[str, int]) -> list[Array]:
-        """The results, in the order of the signature.  Raises InternalError where a kernel breaks a rule of the IR."""
-        return run_program(self._plan, _Machine(), inputs, dims)
-
-    def text(self, stage: str) -> str:
-        """The kernels it interprets.  Raises UnsupportedError for "asm"."""
-        if stage == "asm":
-            raise UnsupportedError(
-                'the reference backend interprets kernels and has no machine code; text("code") shows the kernels'
-            )
-        return "\n\n".join(map(str, self.program.kernels()))
 
 
 class ReferenceBackend(Backend):
