@@ -8,11 +8,13 @@ import sys
 import textwrap
 import threading
 
+import attrs
 import numpy as np
 import pytest
 
 import tracejit as tj
 from tracejit.backends import registry
+from tracejit.backends.base import DEVICE_KINDS
 from tracejit.backends.reference.backend import ReferenceBackend
 from tracejit.support.config import config
 from tracejit.support.errors import BackendUnavailable, OptionError, UnknownBackend
@@ -137,6 +139,32 @@ def test_auto_takes_the_best_device_that_is_not_the_processor(monkeypatch: pytes
         with tj.default_device("auto"):
             f(X)
         assert backend_of(f) == "accelerator"
+
+
+@attrs.frozen
+class Tensors:
+    tops: int
+
+
+def test_a_kind_of_device_of_a_package(monkeypatch: pytest.MonkeyPatch, software_devices: None):
+    DEVICE_KINDS.register("tensors")(Tensors)
+    try:
+        kind = DEVICE_KINDS(Tensors(400))
+        assert kind is DEVICE_KINDS("tensors(400)")
+        monkeypatch.setattr(Accelerator, "accelerates", property(lambda self: self.kind != "cpu"))
+        monkeypatch.setattr(Accelerator, "kind", kind)
+        monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
+        registry.register_backend("accelerator", Accelerator, priority=70)
+        assert registry.best_backend() == "accelerator"
+        match registry.get_backend("auto").kind.value:
+            case Tensors(tops=400):
+                pass
+            case other:
+                pytest.fail(str(other))
+        monkeypatch.setattr(Accelerator, "kind", DEVICE_KINDS("cpu"))
+        assert registry.best_backend() == "cpu"
+    finally:
+        DEVICE_KINDS.unregister("tensors")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from tracejit.support.errors import BackendUnavailable, UnsupportedError
+from tracejit.support.members import Member, Members
 from tracejit.support.nodes import field, frozen
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tracejit.tracer.captured import Dependencies
 
 __all__ = [
+    "DEVICE_KINDS",
     "Backend",
     "Compiled",
     "Dispatcher",
@@ -33,6 +35,10 @@ __all__ = [
     "Target",
     "Timed",
 ]
+
+
+DEVICE_KINDS = Members("device kind", "cpu", "gpu")
+"""What a device is: the host's processor, or something else.  Packages add their own."""
 
 
 @frozen
@@ -361,9 +367,14 @@ class Backend:
         return ""
 
     @property
+    def kind(self) -> Member:
+        """What its device is, one of `DEVICE_KINDS`."""
+        return DEVICE_KINDS("cpu")
+
+    @property
     def accelerates(self) -> bool:
         """Whether its device is something else than the processor of the host, so that `backend="auto"` takes it."""
-        return False
+        return self.kind != "cpu"
 
     def at(self, place: str) -> Backend:
         """The same backend for another of its `places`.  Raises BackendUnavailable where that is none."""

@@ -358,14 +358,14 @@ class _Lanes:
         name = self.writer.buffers[p.buffer]
         if not p.bytewise:
             return f"{name}[{index}]"
-        space = self.writer.dialect.spaces[p.buffer.space]
+        space = self.writer.dialect.space(p.buffer.space)
         constant = "" if p.buffer in self.writer.written else "const "
         kind = self.writer.dialect.storage[p.buffer.dtype]
         return f"*({space} {constant}{kind}*)(({space} {constant}char*){name} + {index})".replace("( ", "(")
 
     def neighbours(self, p: _Place, first: str) -> str:
         """An lvalue: the elements of all lanes, which are neighbours from an element on."""
-        space = self.writer.dialect.spaces[p.buffer.space]
+        space = self.writer.dialect.space(p.buffer.space)
         constant = "" if p.buffer in self.writer.written or p.buffer.space != "global" else "const "
         return f"*({space} {constant}{self.memory(p.buffer.dtype, self.width)}*)&{first}".replace("( ", "(")
 

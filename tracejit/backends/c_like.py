@@ -181,7 +181,7 @@ class Writer(Emitter):
         if isinstance(size, Dim):
             raise UnsupportedError(f"an array in {buffer.space} memory needs a constant shape, not {buffer.shape}")
         name = self.buffers[buffer] = self.fresh("shared" if buffer.space == "shared" else "a")
-        space = self.dialect.spaces[buffer.space]
+        space = self.dialect.space(buffer.space)
         self.program.uses.add(buffer.dtype)
         self.line(f"{space} {self.dialect.storage[buffer.dtype]} {name}[{max(1, size)}];".strip())
         if config.poison and buffer.space != "shared":

@@ -137,7 +137,7 @@ class Emitter:
         for axis, i in enumerate(index):
             unit = buffer.layout == "unit" and axis == len(index) - 1
             terms.append(f"{self.operand(i)} * {last if unit else f'{name}_stride{axis}'}")
-        space = self.dialect.spaces[buffer.space]
+        space = self.dialect.space(buffer.space)
         constant = "" if buffer in self.written else "const "
         cast = f"({space} {constant}{self.dialect.storage[buffer.dtype]}*)".replace("( ", "(")
         return f"*{cast}(({space} {constant}char*){name} + {' + '.join(terms)})".replace("( ", "(")

@@ -14,8 +14,9 @@ from typing import Any
 from attrs import define, field
 
 from tracejit.ir.scalar import BITS, DTYPES, OPS, is_float, is_integer
-from tracejit.support.errors import UserError
-from tracejit.support.nodes import frozen
+from tracejit.support.errors import UnsupportedError, UserError
+from tracejit.support.members import Member
+from tracejit.support.nodes import as_dict, frozen
 
 __all__ = ["Dialect", "Helper", "Intrinsic", "Intrinsics", "scalar_intrinsics"]
 
@@ -26,10 +27,11 @@ class Dialect:
 
     backend: whose users' spellings are printed.  types: register type of each kernel dtype (f16 is kept in a float).
     storage: type in memory.  bitcast: template over {source}, {type} and {0}; literal braces are doubled.  spaces:
-    address-space qualifiers.  correct_divide: `/` and sqrt on f32 are correctly rounded; where they are not,
-    divide_through_f64 says that f64 may be used to make them so.  group_guard: full groups run without a test in each
-    work-item (compilers for processors vectorize those only), at the price of printing the body twice.  lanes: vector
-    loops are printed with the types of `vector`, whose operators and builtins are Clang's.
+    address-space qualifiers, by the word of a space: templates over what it carries.  correct_divide: `/` and sqrt on
+    f32 are correctly rounded; where they are not, divide_through_f64 says that f64 may be used to make them so.
+    group_guard: full groups run without a test in each work-item (compilers for processors vectorize those only), at
+    the price of printing the body twice.  lanes: vector loops are printed with the types of `vector`, whose operators
+    and builtins are Clang's.
     """
 
     name: str
@@ -49,6 +51,13 @@ class Dialect:
     vector: str = ""
     group: str = ""
     lanes: bool = False
+
+    def space(self, space: Member) -> str:
+        """The qualifier of a memory space.   Raises: UnsupportedError where there is none."""
+        found = self.spaces.get(space.word)
+        if found is None:
+            raise UnsupportedError(f"{self.name} has no {space} memory here; there are {', '.join(self.spaces)}")
+        return found if space.value is None else found.format(**as_dict(space.value))
 
 
 @frozen

@@ -15,7 +15,15 @@ from typing import Any, Never, NoReturn
 from tracejit.backends.grid import Launch
 from tracejit.backends.llvm_like import Emit, constant, llvm_type, scalar_op
 from tracejit.backends.packed import neighbours
-from tracejit.backends.printing import EntryPoint, Printed, arguments_of, expansion, extents_of, iterations_of
+from tracejit.backends.printing import (
+    EntryPoint,
+    Printed,
+    arguments_of,
+    expansion,
+    extents_of,
+    iterations_of,
+    own_memory,
+)
 from tracejit.ir.builder import extent_function
 from tracejit.ir.extents import Dim, prod
 from tracejit.ir.kernel import (
@@ -226,6 +234,7 @@ class _Writer:
 
     def array(self, buffer: Buffer) -> None:
         """An array of a work-item's own."""
+        own_memory(buffer, self.machine.name)
         size, t = self.elements(buffer), self.stored_type(buffer.dtype)
         name = self.buffers[buffer] = f"%{self.fresh('a')}"
         self.head.append(f"  {name} = alloca [{size} x {t}], align 16")

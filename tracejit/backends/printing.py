@@ -14,7 +14,8 @@ from tracejit.support.errors import UnsupportedError
 from tracejit.support.nodes import frozen
 
 __all__ = [
-    "Argument", "EntryPoint", "Printed", "arguments_of", "expansion", "extents_of", "iterations_of", "view_arguments",
+    "Argument", "EntryPoint", "Printed", "arguments_of", "expansion", "extents_of", "iterations_of", "own_memory",
+    "view_arguments",
 ]  # fmt: skip
 
 
@@ -44,6 +45,12 @@ class Printed:
     source: str
     entries: tuple[EntryPoint, ...]
     uses: frozenset[str]
+
+
+def own_memory(buffer: Buffer, language: str) -> None:
+    """Raises: UnsupportedError for an array in a memory space of a package, which `language` does not know."""
+    if buffer.space.value is not None:
+        raise UnsupportedError(f"{language} has no {buffer.space} memory, where {buffer.name} is to lie")
 
 
 def arguments_of(kernel: Kernel) -> tuple[Argument, ...]:

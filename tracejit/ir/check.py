@@ -170,6 +170,11 @@ class _KernelChecker:
                 f"buffer {buffer.name} has the unknown layout {buffer.layout!r}; layouts are "
                 f"{', '.join(sorted(_LAYOUTS))}"
             )
+        if not buffer.space.known:
+            self.fail(
+                f"buffer {buffer.name} lies in the unknown memory space {buffer.space!r}; memory spaces are "
+                f"{', '.join(k.SPACES)}"
+            )
         for extent in buffer.shape:
             if isinstance(extent, Dim):
                 self.symbols(extent)

@@ -38,16 +38,18 @@ from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.printed import printed
 from tracejit.ir.scalar import OPS
 from tracejit.ir.syntax import Syntax, read_syntax
+from tracejit.support.members import Member, Members
 from tracejit.support.nodes import evolve, field, fields_of, frozen
 from tracejit.support.source import Location
 
 __all__ = [
     "Access", "accesses_of", "Alloc", "allocated", "allocated_by", "allocated_in", "Atomic", "Axis", "Barrier",
     "Block", "block_field", "block_fields", "BlockField", "blocks", "bound", "bound_in", "Buffer", "Const", "const",
-    "defined", "Factor", "fields_by_role", "For", "If", "index_const", "is_opaque", "is_pure", "Kernel", "Lambda",
-    "last_of", "Load", "loaded", "MatrixProduct", "memory_of", "nested", "Op", "Operand", "operands_of", "PARALLEL",
-    "Prefix", "Read", "results_of", "Role", "ROLES", "roles_of", "SERIAL", "Statement", "statement", "statement_of",
-    "STATEMENTS", "Store", "stored", "syntax_of", "updated", "used", "Value", "walk", "While", "yielded",
+    "defined", "Factor", "fields_by_role", "For", "GLOBAL", "If", "index_const", "is_opaque", "is_pure", "Kernel",
+    "Lambda", "last_of", "Load", "loaded", "MatrixProduct", "memory_of", "nested", "Op", "Operand", "operands_of",
+    "PARALLEL", "Prefix", "Read", "results_of", "Role", "ROLES", "roles_of", "SERIAL", "SPACES", "Statement",
+    "statement", "statement_of", "STATEMENTS", "Store", "stored", "syntax_of", "updated", "used", "Value", "walk",
+    "While", "yielded",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -109,12 +111,18 @@ def index_const(value: Any) -> Const:
     return Const(value if isinstance(value, Dim) else int(value), "i64")
 
 
+SPACES = Members("memory space", "global", "shared", "local")
+"""Where memory is.  Packages add their own for `alloc`, which a printer of theirs knows."""
+GLOBAL = SPACES("global")
+
+
 @frozen(eq=False)
 class Buffer:
     """Memory with a shape.
 
     layout: "C" (row-major, contiguous), "unit" (any byte strides, the last one the item size), "strided" (any byte
-    strides, zero and negative included; stride values are run-time arguments).  space: "global", "shared", "local".
+    strides, zero and negative included; stride values are run-time arguments).  space: one of `SPACES`, "global",
+    "shared", "local" (what is neither of the first two is an array of a work-item's own).
     """
 
     name: str
@@ -123,7 +131,7 @@ class Buffer:
         converter=lambda shape: tuple(n.value if isinstance(n, Const) else n for n in shape)
     )
     layout: str = "C"
-    space: str = "global"
+    space: Member = field(default=GLOBAL, converter=SPACES)
     alignment: int = 0
 
 

@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from tracejit.backends.base import Backend, Resident
+from tracejit.backends.base import DEVICE_KINDS, Backend, Resident
 from tracejit.backends.device.device import Device
 from tracejit.backends.device.program import DeviceProgram
 from tracejit.backends.device.resident import DeviceArray
 from tracejit.ir.program import Program
 from tracejit.support.config import variable
 from tracejit.support.errors import BackendUnavailable
+from tracejit.support.members import Member
 
 __all__ = ["DeviceBackend", "named_device"]
 
@@ -46,8 +47,8 @@ class DeviceBackend(Backend, Generic[D]):
         return f"{self.name}:{self.number}"
 
     @property
-    def accelerates(self) -> bool:
-        return not self.device.software
+    def kind(self) -> Member:
+        return DEVICE_KINDS("cpu" if self.device.software else "gpu")
 
     def places(self) -> Mapping[str, str]:
         return {f"{self.name}:{n}": d.name for n, d in enumerate(self.devices)}

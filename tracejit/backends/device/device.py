@@ -17,7 +17,7 @@ from tracejit.backends.device.launch import Launchable
 from tracejit.backends.device.memory import DeviceBuffer, Pool
 from tracejit.backends.grid import GridSchedule, Launch as DeviceKernel, bind_grid
 from tracejit.backends.printing import EntryPoint, Printed
-from tracejit.ir.kernel import Kernel
+from tracejit.ir.kernel import Kernel, allocated_by, walk
 from tracejit.ir.scalar import poison_byte
 from tracejit.support.config import config
 from tracejit.support.errors import LaunchError, OutOfMemory, UnsupportedError
@@ -34,6 +34,7 @@ class Device(ABC):
 
     name: in words.  group: the most work-items of a group.  cores: it is a processor, for whose vectors and threads
     programs are scheduled.  software: it is the host's processor.  f64: the feature that it lacks, if it has no f64.
+    spaces: memory spaces of packages that its printer knows, by their words.
     full, failed: the exceptions of its driver, for memory and for everything.
     """
 
@@ -42,6 +43,7 @@ class Device(ABC):
     cores: bool = False
     software: bool = False
     f64: str = ""
+    spaces: frozenset[str] = frozenset()
     full: type[Exception]
     failed: type[Exception]
     default_schedule: GridSchedule
@@ -203,6 +205,9 @@ class Device(ABC):
         largest = max((s.work_group for s in schedules), default=0)
         if largest > self.group:
             raise UnsupportedError(f"{self.name} runs groups of at most {self.group} work-items, not {largest}")
+        for space in {b.space for k in kernels for s in walk(k.body) for b in allocated_by(s)}:
+            if space.value is not None and space.word not in self.spaces:
+                raise UnsupportedError(f"{self.name} has no {space} memory")
         bound = [(bind_cores if s.cores else bind_grid)(k, s) for k, s in zip(kernels, schedules, strict=True)]
         printed = self.printed([launch for b in bound for launch in b.launches])
         if "f64" in printed.uses and self.f64:

@@ -19,7 +19,15 @@ import numpy as np
 
 from tracejit.backends.intrinsics import intrinsics_of
 from tracejit.backends.packed import neighbours
-from tracejit.backends.printing import EntryPoint, Printed, arguments_of, expansion, extents_of, iterations_of
+from tracejit.backends.printing import (
+    EntryPoint,
+    Printed,
+    arguments_of,
+    expansion,
+    extents_of,
+    iterations_of,
+    own_memory,
+)
 from tracejit.backends.vulkan.formulas import formula
 from tracejit.backends.vulkan.module import Function, Module, kind_of
 from tracejit.backends.vulkan.scalar import SPELLINGS, Call, Scalars
@@ -230,6 +238,7 @@ class _Writer(Scalars):
             self.places[buffer] = self.module.declare(name, f"OpVariable {pointer} Workgroup")
             self.variables.append(name)
             return
+        own_memory(buffer, "SPIR-V")
         if buffer not in self.places:
             self.places[buffer] = self.function.variable(self.module.array("Function", kind, max(1, size)))
         if config.poison:

@@ -117,10 +117,21 @@ class _Parser:
         name = tokens.name("a buffer")
         dtype, shape = tokens.declaration(name, self.buffers)
         layout = tokens.name("a layout: C, unit or strided")
-        space = tokens.name() if tokens.peek.isidentifier() and tokens.peek not in ("out", "align") else "global"
+        space = self.space() if tokens.peek.isidentifier() and tokens.peek not in ("out", "align") else "global"
         alignment = tokens.integer() if tokens.accept("align") else 0
         made = self.buffers[name] = Buffer(name, dtype, shape, layout, space, alignment)
         return made
+
+    def space(self) -> str:
+        """A memory space: a name, and what it carries."""
+        text = self.tokens.name()
+        if self.tokens.accept("("):
+            text += "("
+            while self.tokens.peek not in ("", ")"):
+                text += self.tokens.next()
+            self.tokens.expect(")")
+            text += ")"
+        return text
 
     def known_buffer(self) -> Buffer:
         name = self.tokens.name("a buffer")

@@ -11,6 +11,7 @@ from tracejit.backends.cpu.codegen.polls import leave_without_memory
 from tracejit.backends.cpu.runtime.processor import features, is_x86
 from tracejit.backends.cpu.runtime.templates import Template
 from tracejit.backends.llvm_like import llvm_type
+from tracejit.backends.printing import own_memory
 from tracejit.backends.words import Key, Word, copies, is_literal, literal_of, project, union
 from tracejit.ir.extents import Dim, Extent
 from tracejit.ir.kernel import (
@@ -418,6 +419,7 @@ def _suffix(memory: str) -> str:
 
 def emit_alloc(e: FunctionEmitter, s: Alloc) -> None:
     """Write the statement."""
+    own_memory(s.buffer, "cpu")
     _alloc(e, s.buffer)
 
 
