@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 
+import tracejit as tj
 from benchmarks import report
 from benchmarks.compare import Row, Settings, Team, compare, rotated
+from benchmarks.devices import host_time
 from benchmarks.fresh import straight_line
+from benchmarks.null_device import NullBackend
 from benchmarks.worker import prepare
 from benchmarks.workload import Case, Workload, distance, reading
 from benchmarks.workloads import ALL
+from tracejit.backends import registry
+from tracejit.support.config import config
 
 CASE = Case("double", "10", "f8", 10)
 
@@ -150,3 +155,35 @@ def test_two_processes_are_compared_end_to_end():
         team.close()
     assert len(row.seconds["numpy"]) == 2
     assert "no_such_framework" in row.failures
+
+
+@pytest.fixture
+def null(monkeypatch):
+    monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
+    registry.register_backend("null", NullBackend, priority=-1)
+    return registry.get_backend("null").device
+
+
+def test_a_device_that_does_nothing_is_asked_for_launches_only(null, monkeypatch):
+    """What is left of a cached call on its arrays is the host's time: no copies, no memory, one launch a kernel."""
+    monkeypatch.setattr(config, "poison", False)  # which fills memory
+    arrays = [tj.device_put(np.arange(100.0), "null") for _ in range(10)]
+    f = tj.jit(lambda *a: np.exp(sum(a[1:], a[0] + 1)))
+    for _ in range(3):  # memory comes from the pool, launches are ready
+        f(*arrays)
+    before = null.calls.copy()
+    for _ in range(5):
+        f(*arrays)
+    assert null.calls - before == {"enqueue": 5}
+
+
+def test_the_hosts_time_of_a_call_is_measured_there(null):
+    ten = host_time(10)
+    assert 0 < ten < 1e-3
+    assert null.calls["enqueue"] == 0  # it registers one of its own
+
+
+def test_kernels_on_a_device_that_does_nothing_are_those_of_a_gpu(null):
+    text = tj.jit(lambda x: x @ x.T, backend="null").lower(np.ones((300, 300), "f4")).text("code")
+    assert "reqd_work_group_size" in text
+    assert "barrier(" in text

@@ -13,8 +13,10 @@ from tracejit.api.array import Array, adopt, as_numpy, data_of, host_of
 from tracejit.api.jit import jit
 from tracejit.api.placing import compiling
 from tracejit.backends.base import Resident
+from tracejit.backends.copies import copied
 from tracejit.backends.registry import backend_reason, get_backend, list_backends
 from tracejit.ir.primitive import Primitive
+from tracejit.support.dtypes import canonical
 from tracejit.support.errors import UserError
 from tracejit.support.source import user_location
 from tracejit.support.tree import map_tree
@@ -52,7 +54,7 @@ def device_put(x: Any, device: str) -> Any:
     Array([0., 1., 2.], dtype=float64)
     """
     if device == "cpu":
-        return map_tree(lambda leaf: leaf if _lies_on(leaf, "cpu") else Array(leaf), x)
+        return map_tree(lambda leaf: leaf if _lies_on(leaf, "cpu") else Array(leaf), x)  # a copy of what the host sees
     name, _, number = device.partition(":")
     backend = get_backend(name)
     places = backend.places()
@@ -67,8 +69,7 @@ def device_put(x: Any, device: str) -> Any:
         interface = None if type(leaf) is Array else getattr(leaf, "__cuda_array_interface__", None)
         if interface is not None:
             return adopt(backend.put_from_cuda(interface, place))
-        host = as_numpy(Array(leaf))
-        return adopt(backend.put(np.ascontiguousarray(host).reshape(np.shape(host)), place))
+        return adopt(copied(_data(leaf), backend, place))
 
     return map_tree(put, x)
 
@@ -80,7 +81,7 @@ def device_get(x: Any) -> Any:
     >>> tj.device_get([tj.Array([1.0, 2.0])])
     [array([1., 2.])]
     """
-    return map_tree(lambda leaf: np.array(as_numpy(leaf))[()] if type(leaf) is Array else leaf, x)
+    return map_tree(lambda leaf: np.array(copied(data_of(leaf), None, "cpu"))[()] if type(leaf) is Array else leaf, x)
 
 
 def computed_there(primitive: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -138,6 +139,15 @@ def _operation(primitive: Primitive, backend: str) -> Callable[..., tuple[Any, .
         return found if isinstance(found, tuple) else (found,)
 
     return jit(operation, backend=backend, redirect=False)
+
+
+def _data(x: Any) -> Any:
+    """What holds the elements of an array, or of what `np.array` takes, with a dtype of kernels."""
+    if type(x) is Array:
+        return data_of(x)
+    if isinstance(x, np.ndarray) and x.dtype.isnative and canonical(x.dtype) == x.dtype and type(x) is np.ndarray:
+        return x  # the copy is made where it is going
+    return data_of(Array(x))
 
 
 def _lies_on(x: Any, place: str) -> bool:

@@ -15,6 +15,7 @@ from tracejit.api.tracing import WHOLE, Traced
 from tracejit.api.writeback import Writeback, with_copies, writeback_of
 from tracejit.backends import entry as e
 from tracejit.backends.base import Backend, Compiled, Dispatcher, Entered, Entry, KeepsResults, NativeCalls, Resident
+from tracejit.backends.copies import copied
 from tracejit.ir.effects import donated_inputs
 from tracejit.ir.extents import Dim, Extent, affine, has_count, least_extent, operations, prod, solved
 from tracejit.ir.scalar import numpy_dtype
@@ -133,8 +134,7 @@ def _on_device(backend: Backend, known: dict[int, tuple[Any, Any]], x: Any) -> A
         return data
     found = known.get(id(x))
     if found is None or found[0] is not x:
-        host = np.asarray(x)
-        found = known[id(x)] = x, backend.put(np.ascontiguousarray(host).reshape(host.shape), place)
+        found = known[id(x)] = x, copied(data, backend, place)
     return found[1]
 
 

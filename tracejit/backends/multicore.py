@@ -12,6 +12,7 @@ runs which, and how many there are, changes no result.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -20,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from tracejit.backends.base import Backend, Compiled, LoweringRule, Resident, Target
+from tracejit.backends.copies import register_copy
 from tracejit.backends.cores import bind_cores
 from tracejit.backends.device.resident import at_most, pending_on
 from tracejit.backends.grid import GridSchedule
@@ -43,7 +45,7 @@ from tracejit.ir.program import (
 from tracejit.ir.rewrite import map_blocks
 from tracejit.ir.scalar import kernel_dtype
 from tracejit.ir.schedule import Schedule
-from tracejit.support.errors import BackendUnavailable, UnsupportedError
+from tracejit.support.errors import BackendUnavailable, UnsupportedError, UserError
 from tracejit.support.nodes import evolve, frozen
 from tracejit.support.platform import thread_count
 
@@ -79,6 +81,9 @@ class Multicore(Backend):
         self.number = 0
         self._others: dict[int, Multicore] = {0: self}
         self._pool = _Pool(self.threads)
+        if self.zero_copy and devices > 1:
+            with contextlib.suppress(UserError):  # known already
+                register_copy(self.name, self.name)(_seen_from)
 
     @property
     def donates(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -136,6 +141,11 @@ class Multicore(Backend):
     def compile(self, program: Program) -> Compiled:
         kind = _Resident if self.zero_copy else _Shared
         return kind(self.backend, program, self._pool, self.place)
+
+
+def _seen_from(x: Any, backend: Backend | None, place: str) -> SharedArray:
+    """The same memory, as of another device of the processor."""
+    return SharedArray(x.memory, place, x.pending)
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------

@@ -62,6 +62,8 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
             "from_dlpack(copy=False): a tj.Array never changes, and the memory of another package's array may",
             location=user_location(),
         )
+    elif device is not None and device != "cpu":
+        return device_put(np.from_dlpack(x), device)  # copied where it is going
     else:
         found = Array(np.from_dlpack(x))
     return found if device is None else device_put(found, device)

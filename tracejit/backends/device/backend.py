@@ -29,12 +29,13 @@ class DeviceBackend(Backend, Generic[D]):
     devices: tuple[D, ...]
     number: int
 
-    def __init__(self, devices: Sequence[D], wanted: str) -> None:
-        """devices: all there are.  wanted: the variable of the environment, without TRACEJIT_, that says which of them
-        is the one where nobody names one: the first, otherwise.   Raises: BackendUnavailable.
+    def __init__(self, devices: Sequence[D], wanted: str = "") -> None:
+        """devices: all there are.  wanted: the variable of tracejit's, without TRACEJIT_, that says which of them is
+        the one where nobody names one: the first, otherwise.   Raises: BackendUnavailable.
         """
         self.devices = tuple(devices)
-        self.number = self.devices.index(named_device(variable(wanted) or "", self.devices, f"TRACEJIT_{wanted}"))
+        named = variable(wanted) if wanted else ""
+        self.number = self.devices.index(named_device(named or "", self.devices, f"TRACEJIT_{wanted}"))
         self._others: dict[int, Self] = {self.number: self}
 
     @property

@@ -6,6 +6,8 @@ driver's calls; what is above them is the same for all.
 
 from __future__ import annotations
 
+import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -29,6 +31,18 @@ Raw = Any
 """A driver's buffer, module, function or prepared launch: what its backend makes of it."""
 
 
+class _Seen:
+    """Bytes of a device that the host looks at: the memory is not given out again before nobody does."""
+
+    def __init__(self, buffer: DeviceBuffer, array: np.ndarray[Any, Any], done: Callable[[], object]) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self.buffer, self.array, self.done = buffer, array, done
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.done()
+
+
 class Device(ABC):
     """One device.
 
@@ -50,7 +64,7 @@ class Device(ABC):
 
     def __init__(self, largest: int, total: int) -> None:
         """largest, total: bytes of one buffer, and of the device."""
-        self.uploads = self.downloads = 0  # copies from the host, and to it
+        self.uploads = self.downloads = 0  # copies from the host, and what it has looked at
         self.slices: dict[tuple[int, int], Launchable] = {}  # kernels that copy parts of arrays
         self.pool = Pool(self.create, self.release, self.full, self.name, largest, total // 4)
 
@@ -112,6 +126,12 @@ class Device(ABC):
     def finish(self) -> None:
         """Wait for all that was enqueued."""
 
+    def seen(self, raw: Raw, nbytes: int) -> tuple[np.ndarray[Any, Any], Callable[[], object]] | None:
+        """The bytes of memory, once all is done, where the host shares it: in place, and what is to be called when
+        nobody looks at them any more.  None where the host has to copy them.
+        """
+        return None
+
     def cuda_address(self, raw: Raw) -> int | None:
         """Where memory begins, for others that use CUDA."""
         return None
@@ -160,6 +180,19 @@ class Device(ABC):
             self.downloads += 1
             self.guard(lambda: self.read(out.reshape(-1).view(np.uint8), buffer.memory.raw))
         return out
+
+    def look(self, buffer: DeviceBuffer, dtype: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+        """The array that `buffer` holds row-major, for reading: in place where the host shares the memory, which then
+        stays the array's; else as `to_host`.   Raises: LaunchError.
+        """
+        nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+        found = self.guard(lambda: self.seen(buffer.memory.raw, nbytes)) if nbytes else None
+        if found is None:
+            return self.to_host(buffer, dtype, shape)
+        self.downloads += 1
+        array = np.asarray(_Seen(buffer, *found)).view(dtype).reshape(tuple(shape))
+        array.flags.writeable = False
+        return array
 
     def copy(self, source: DeviceBuffer, destination: DeviceBuffer, nbytes: int | None = None) -> None:
         """Copy the first `nbytes` (default: all of `source`) on the device; does not wait."""

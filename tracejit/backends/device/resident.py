@@ -34,7 +34,9 @@ def at_most(checks: Sequence[Pending], kept: bool) -> tuple[Pending, ...]:
 
 
 class DeviceArray(Resident):
-    """A row-major array in a device's memory.  The host's copy is made when it is first asked for, and kept."""
+    """A row-major array in a device's memory.  What the host sees of it, a copy unless it shares the memory, is kept
+    from when it is first asked for.
+    """
 
     __slots__ = ("_host", "buffer")
 
@@ -57,7 +59,8 @@ class DeviceArray(Resident):
     def host(self) -> Any:
         self.look()
         if self._host is None:
-            found = self.buffer.device.to_host(self.buffer, self.dtype, self.shape)
+            device = self.buffer.device
+            found = (device.look if self.shape else device.to_host)(self.buffer, self.dtype, self.shape)
             found.flags.writeable = False
             self._host = found if self.shape else found[()]
         return self._host

@@ -201,6 +201,7 @@ class OpenCLDevice(Device):
             raise BackendUnavailable(f"the OpenCL device {self.name} cannot be opened: {error}") from error
         self._launch: Callable[..., Any] = cl.enqueue_nd_range_kernel
         self._unflushed = 0
+        self._unified = bool(raw.host_unified_memory)
         super().__init__(int(raw.max_mem_alloc_size), int(raw.global_mem_size))
 
     @property
@@ -218,6 +219,16 @@ class OpenCLDevice(Device):
 
     def read(self, array: np.ndarray[Any, Any], raw: Raw) -> None:
         self.cl.enqueue_copy(self.queue, array, raw, is_blocking=True)
+
+    def seen(self, raw: Raw, nbytes: int) -> tuple[np.ndarray[Any, Any], Callable[[], object]] | None:
+        """Mapped, where the host and the device have one memory.  Kernels may read it meanwhile."""
+        if not self._unified:
+            return None
+        array, _ = self.cl.enqueue_map_buffer(
+            self.queue, raw, self.cl.map_flags.READ, 0, (nbytes,), np.uint8, is_blocking=True
+        )
+        mapped = array.base
+        return array, lambda: mapped.release(self.queue)
 
     def move(self, target: Raw, source: Raw, nbytes: int) -> None:
         self.cl.enqueue_copy(self.queue, target, source, byte_count=nbytes)

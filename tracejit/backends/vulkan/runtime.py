@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -154,6 +154,13 @@ class VulkanDevice(Device):
             return
         self.queue.wait(raw.used)
         array[:] = raw.view[: len(array)]
+
+    def seen(self, raw: Memory, nbytes: int) -> tuple[np.ndarray[Any, Any], Callable[[], object]] | None:
+        """On the processor; other devices may have memory that the host sees, but reads slowly."""
+        if raw.view is None or not self.software:
+            return None
+        self.queue.wait(raw.used)
+        return raw.view[:nbytes], lambda: None
 
     def move(self, target: Memory, source: Memory, nbytes: int) -> None:
         self.queue.copy(target, source, nbytes)
