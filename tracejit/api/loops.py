@@ -291,13 +291,13 @@ class _Steps:
                 body(item(k))  # which the tail may have changed
 
             whole, place = turned_round, lambda k: k
-        following = Items(count - done - last, lambda k: place(k + done), asked=found.asked)
+        length = count - done - last
+        following = Items(length, lambda k: place(k + done), asked=found.asked)
         if not same_extent(count - done, last):
 
             def traced(variables: Variables) -> None:
                 names = carry if tail is None else self.carry
-                certain = surely_at_most(1, following.count)
-                loop = _Loop(variables, names, self.augmented_names, self.written, certain=certain)
+                loop = _Loop(variables, names, self.augmented_names, self.written, certain=surely_at_most(1, length))
                 try:
                     _iterate(loop, following, whole, stop, site)
                 except control.Short as short:
