@@ -1274,10 +1274,9 @@ def test_slices_with_traced_bounds(without_statements: None):
 
 def test_functions_that_are_missing_have_their_whole_name():
     matrix = np.eye(2)
-    assert refused(lambda x: np.common_type(x), matrix) == (
-        UnsupportedError, "np.common_type is not supported in traced code; call it before or after the compiled function", "np.common_type(x)",
+    assert refused(lambda x: np.is_busday(x), matrix) == (
+        UnsupportedError, "np.is_busday is not supported in traced code; call it before or after the compiled function", "np.is_busday(x)",
     )  # fmt: skip
-    assert refused(lambda x: np.is_busday(x), matrix)[1].startswith("np.is_busday is not supported in traced code; ")
 
 
 def test_random_numbers_are_drawn_outside():

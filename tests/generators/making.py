@@ -39,14 +39,6 @@ class Lane:
         self.st.a = v
         return out
 
-class Steps:
-    def __call__(self, v):
-        if not hasattr(self, 'g'): self.g = self.run()
-        return v * next(self.g)
-    def run(self):
-        yield 1.0; yield 1.0
-        while True: yield 3.0
-
 class Mapping(dict): pass
 
 class Pair(collections.namedtuple("Pair", "a b")): pass
@@ -126,7 +118,7 @@ class Writer:
             "s = s + G.acc.tick() * v", "G.acc.n += 1", "G.acc.t = G.acc.t + v", "s = s + G.acc.t",
             "s = s + m.go() * v",
             "s = s + acc.lazy(v)", "acc.n += 1", "s = s + acc.n * v", "l[0] = l[0] + 1", "s = s + l[0] * v",
-            "s = s + delay.run(v)", "s = s + lane.run(v)", "s = s + steps(v)", "s = s + lazy() * v", "tallied()",
+            "s = s + delay.run(v)", "s = s + lane.run(v)", "s = s + lazy() * v", "tallied()",
             "s = s + d.setdefault('q', collections.deque([0.0, 1.0], maxlen=2))[0]; d['q'].append(v)",
             "c = d.setdefault('c', counter()); s = s + c() * v",
             "c = d.setdefault('m', Mapping(n=0)); c['n'] = c['n'] + 1; s = s + c['n'] * v",
@@ -157,7 +149,7 @@ def making(seed: int) -> Case:
         "d = {}; o = Box(); l = [0]; m = One(); acc = Acc(); od = collections.OrderedDict([(1, 0), (2, 0), (3, 0)])",
         f"it = {r.choice(_ITERATORS)}",
         "D.clear(); vars(G).clear(); G.acc = Acc(); vars(lazy).clear(); vars(tallied).clear()",
-        "delay = Delay(); lane = Lane(); steps = Steps(); pair = Pair(1, 2); y = x * 3",
+        "delay = Delay(); lane = Lane(); pair = Pair(1, 2); y = x * 3",
         r.choice(["s = 0.0", "s = x[0] * 0"]),
         "v = x[0]",
     ]

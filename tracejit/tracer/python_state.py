@@ -249,7 +249,7 @@ def _as_it_is(value: Any, seen: dict[int, Any]) -> Any:
 
 def reachable(roots: Iterable[Any], but: Any = None) -> Iterator[Any]:
     """The objects that can be reached from some, each once, arrays too; not numbers.  but: not by way of this one."""
-    seen: dict[int, Any] = {id(but): but}
+    seen: dict[int, Any] = {} if but is None else {id(but): but}
     trace = current_trace()
     pending = list(roots)
     while pending and len(seen) < MOST_OBJECTS:
