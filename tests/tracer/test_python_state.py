@@ -5,6 +5,7 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ BODIES: dict[str, Callable[[Any], Callable[[], Any]]] = {
 
 HANDED_ON = {
     "attributes swapped", "an attribute counted", "an attribute of the class counted", "a slot", "a closure", "buffers",
-    "a dict", "a Counter",
+    "a dict", "a Counter", "an attribute of a function",
 }  # fmt: skip
 
 
@@ -135,7 +136,12 @@ def body_of(name: str, x: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
     if owner is not None:
         return body, lambda: (vars(owner), owner.steps)
     held = {**dict(enumerate(body.__defaults__ or ())), **dict(enumerate(body.__closure__ or (), 10))}
-    return body, lambda: [dict(x) if isinstance(x, Counter) else getattr(x, "cell_contents", x) for x in held.values()]
+
+    def shown(x: Any) -> Any:
+        found = getattr(x, "cell_contents", x)
+        return dict(x) if isinstance(x, Counter) else vars(found) if isinstance(found, FunctionType) else found
+
+    return body, lambda: list(map(shown, held.values()))
 
 
 @pytest.mark.parametrize("name", BODIES)
