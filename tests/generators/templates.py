@@ -43,6 +43,7 @@ NOT_IN_ORDER = frozenset({"arctan2", "power", "float_power"})
 """Ufuncs that NumPy does not fold in order: np.arctan2.reduce([3, 2, 5, 7]) is arctan2(3, 7) where it has vectors."""
 NO_ARRAYS = frozenset(
     {
+        "common_type",
         "result_type",
         "can_cast",
         "shares_memory",
