@@ -23,6 +23,7 @@ from tracejit.backends.printing import EntryPoint, Printed
 __all__ = ["NullBackend", "NullDevice"]
 
 _WORDS = target.Capabilities()
+_ATOMICS = frozenset({"i32", "u32", "i64", "u64"})
 
 
 class NullDevice(Device):
@@ -32,7 +33,7 @@ class NullDevice(Device):
     group = _WORDS.group
     full = MemoryError
     failed = RuntimeError
-    default_schedule = gpu_schedule(100, _WORDS.group, {"i32", "u32", "i64", "u64"})
+    default_schedule = gpu_schedule(100, _WORDS.group, _ATOMICS, _ATOMICS)
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()

@@ -30,7 +30,7 @@ from tracejit.support.nodes import evolve
 
 ATOMICS = frozenset({"i32", "u32", "i64", "u64"})
 PROGRAM_SCHEDULES = {
-    "a GPU's": evolve(gpu_schedule(2, 64, ATOMICS), pack_extent=1),
+    "a GPU's": evolve(gpu_schedule(2, 64, ATOMICS, ATOMICS), pack_extent=1),
     "small tiles": GridSchedule(
         work_group=32, groups=4, jam=4, stage=16, fold=16, group_extent=4, part_extent=4, shares=5, in_order=2,
         array_bytes=64, shared_bytes=9000,
