@@ -731,24 +731,26 @@ class _Loop:
     def _check_anew(
         self, given: Mapping[str, Sequence[tuple[Any, tuple[Any, ...]]]], body: Callable[[Any], None]
     ) -> None:
-        """Lists and dicts that names get anew are made by the iteration, nobody else has them, and those that it began
-        with are as they were: which objects they are then is not seen.
+        """Lists and dicts that names get anew are made by the iteration, nobody else has them, nor those of before the
+        loop, and those that it began with are as they were: which objects they are then is not seen.
 
         given: the containers that a name began with, and what was in them.   Raises: _Keeps.
         """
         trace = current_trace()
         outside = [] if trace is None else trace.changes.held_outside()
+        begun = {id(c) for found in given.values() for c, _ in found}
         for n in self.anew:
             now, others = self.variables[n], [self.variables[m] for m in self.variables.cells if m != n]
             made = containers_in(now) if is_nest(now) else []
             mine = {id(c) for c, _ in made}
+            own = mine | {id(c) for c, _ in containers_in(self.variables.before[n])}
             stay = all(len(contents(c)) == len(was) and all(map(operator.is_, contents(c), was)) for c, was in given[n])
             if (
                 not made
                 or not stay
-                or not mine.isdisjoint(id(c) for c, _ in given[n])
+                or not mine.isdisjoint(begun)
                 or (trace is not None and any(trace.is_from_outside(c) for c, _ in made))
-                or any(id(x) in mine for x in reachable([*others, *outside, body], self.variables.cells[n]))
+                or any(id(x) in own for x in reachable([*others, *outside, body], self.variables.cells[n]))
             ):
                 self.anew.remove(n)
                 self.kept.append(n)

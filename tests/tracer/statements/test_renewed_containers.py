@@ -95,6 +95,25 @@ def changed_in_place_as_well(x: Any) -> Any:
     return p
 
 
+def changed_by_another_name(x: Any) -> Any:
+    p = {"a": x[0], "b": x[0] * 2}
+    q = p
+    s = x[0] * 0
+    for v in x:
+        q["b"] = v
+        s = s + p["b"]
+        p = {"a": v, "b": p["a"]}
+    return s, p, q
+
+
+def exchanged(x: Any) -> Any:
+    p, q = {"a": x[0]}, {"a": x[0] * 2}
+    first = p
+    for _ in x:
+        p, q = q, p
+    return p["a"], q["a"], 1 if p is first else 2
+
+
 def of_another_form(x: Any) -> Any:
     p = [x[0]]
     for v in x:
@@ -106,7 +125,8 @@ def of_another_form(x: Any) -> Any:
 @pytest.mark.parametrize(
     "program",
     [
-        window, nested, grown_then_changed_behind_the_loop, another_has_it, changed_in_place_as_well, of_another_form,
+        window, nested, grown_then_changed_behind_the_loop, another_has_it, changed_in_place_as_well,
+        changed_by_another_name, exchanged, of_another_form,
     ],
 )  # fmt: skip
 def test_lists_and_dicts_are_those_of_plain_python(program: Any):
